@@ -1,0 +1,88 @@
+// Package policy decides, without any I/O, whether a tool call may run: mode
+// and rules and the facts of the call give allow, deny or ask. It also holds
+// the questions that can be put to a person or host, and who can answer them.
+// It imports nothing of ours.
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+)
+
+// Class says what a tool call does to the world, as far as policy cares.
+type Class string
+
+// Classes of tools.
+const (
+	ClassRead     Class = "read"     // looks at files beneath the roots
+	ClassEdit     Class = "edit"     // changes files beneath the roots
+	ClassExec     Class = "exec"     // runs commands
+	ClassFetch    Class = "fetch"    // talks to the network
+	ClassInteract Class = "interact" // asks the user something
+	ClassInternal Class = "internal" // changes only the agent's own state (todo list, task control)
+	ClassMCP      Class = "mcp"
+	ClassOther    Class = "other"
+)
+
+// Question is something only a person (or the host in their place) can
+// answer: ToolPermission or AskUser.
+type Question interface{ isQuestion() }
+
+// ToolPermission asks whether a call may run.
+type ToolPermission struct {
+	ToolName  string
+	ToolUseID string
+	Input     json.RawMessage
+	Class     Class
+	Title     string // one line: what would happen
+	Reason    string // why it asks
+}
+
+// AskUser carries the model's own questions to the user.
+type AskUser struct {
+	ToolUseID string
+	Questions []UserQuestion
+}
+
+// UserQuestion is one question with its choices. Free text is always allowed.
+type UserQuestion struct {
+	Question    string       `json:"question"`
+	Header      string       `json:"header,omitempty"`
+	Options     []UserOption `json:"options,omitempty"`
+	MultiSelect bool         `json:"multiSelect,omitempty"`
+}
+
+// UserOption is one choice of a UserQuestion.
+type UserOption struct {
+	Label       string `json:"label"`
+	Description string `json:"description,omitempty"`
+}
+
+func (ToolPermission) isQuestion() {}
+func (AskUser) isQuestion()        {}
+
+// Answer is the reply to a Question. The zero value denies.
+type Answer struct {
+	Allow        bool
+	Message      string            // shown to the model on denial
+	UpdatedInput json.RawMessage   // nil: unchanged
+	Interrupt    bool              // a denial that also ends the turn
+	Answers      map[string]string // AskUser: question text to answer
+}
+
+// ErrNoUser means that nobody is there to answer. For a permission it is a
+// denial; for AskUser the model is told so. It is never an invented answer.
+var ErrNoUser = errors.New("nobody is there to answer")
+
+// Asker puts a Question to somebody. It blocks until there is an answer or ctx
+// ends; any error is a denial. It may be called from several goroutines.
+type Asker interface {
+	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// Nobody is the Asker of a run without a user: always ErrNoUser.
+type Nobody struct{}
+
+// Ask implements Asker.
+func (Nobody) Ask(context.Context, Question) (Answer, error) { return Answer{}, ErrNoUser }
