@@ -1,7 +1,7 @@
 package model
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -40,12 +40,17 @@ type Error struct {
 	Err        error         // cause; may be nil
 }
 
-// Error implements error: "gemini: 429 rate_limit: message".
+// Error implements error: "gemini: 429 rate_limit: message", without what is
+// not known.
 func (e *Error) Error() string {
+	s := string(e.Kind) + ": " + e.Message
 	if e.Status != 0 {
-		return fmt.Sprintf("%s: %d %s: %s", e.Provider, e.Status, e.Kind, e.Message)
+		s = strconv.Itoa(e.Status) + " " + s
 	}
-	return fmt.Sprintf("%s: %s: %s", e.Provider, e.Kind, e.Message)
+	if e.Provider != "" {
+		s = e.Provider + ": " + s
+	}
+	return s
 }
 
 // Unwrap returns the cause.
@@ -62,7 +67,7 @@ func (e *Error) Temporary() bool {
 
 // RetryInfo tells of one retry, for the event stream.
 type RetryInfo struct {
-	Attempt    int           // the attempt that failed, from 1
+	Attempt    int           // the attempt that failed, from 1; 0 while another request's rate limit holds the first back
 	MaxRetries int           // retries allowed in all
 	Delay      time.Duration // wait before the next attempt
 	Err        *Error        // why

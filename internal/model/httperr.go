@@ -204,8 +204,7 @@ func kindOfWord(word string) ErrorKind {
 		"account_deactivated", "quota_exceeded", "quota_exhausted", "arrearage",
 		"allocationquota.freetieronly":
 		return ErrQuota
-	case "context_length_exceeded", "exceed_context_size_error", "request_too_large",
-		"string_above_max_length":
+	case "context_length_exceeded", "exceed_context_size_error", "request_too_large":
 		return ErrContext
 	case "model_not_found", "modelnotfound", "not_found_error", "notfounderror", "not_found":
 		return ErrNotFound
