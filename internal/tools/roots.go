@@ -1,0 +1,358 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+// maxLinks is how many symlinks one path may pass through.
+const maxLinks = 255
+
+// ErrOutside is the cause of every refusal of a path that is, or leads through
+// symlinks, outside of all roots.
+var ErrOutside = errors.New("outside of the allowed directories")
+
+// RootsConfig says where the tools may act.
+type RootsConfig struct {
+	// Dirs are the allowed directories, which must exist; the first one is the
+	// working directory, from which relative paths are resolved. They come from
+	// the operator, never from the model.
+	Dirs []string
+	// Home replaces a leading "~" in paths; empty: "~" is refused.
+	Home string
+}
+
+// Roots are the directories beneath which tools may act. Each is held open, so
+// that what is done goes through the directory that was allowed (os.Root,
+// openat) and never through a path looked up again: a symlink swapped in
+// between check and use cannot lead outside. Roots is safe for concurrent use.
+type Roots struct {
+	dirs []rootDir
+	home string
+
+	// writing serialises replacements of files within this process.
+	writing sync.Mutex
+}
+
+// rootDir is one allowed directory: its path with symlinks resolved, and as
+// the operator gave it.
+type rootDir struct {
+	path  string
+	given string
+	root  *os.Root
+}
+
+// Place is where a path leads: beneath a root, symlinks resolved.
+type Place struct {
+	// Path is absolute and free of symlinks, as far as it exists.
+	Path string
+	// Named is the absolute path as it was asked for, for display.
+	Named string
+	// Exists says whether something was there at the time.
+	Exists bool
+
+	dir rootDir
+	rel string // beneath dir, "." for dir itself
+}
+
+// OpenRoots opens the allowed directories. The caller closes the Roots.
+func OpenRoots(c RootsConfig) (*Roots, error) {
+	if len(c.Dirs) == 0 {
+		return nil, errors.New("opening the allowed directories: none was given")
+	}
+	r := &Roots{home: c.Home}
+	for _, d := range c.Dirs {
+		dir, err := openRoot(d)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.dirs = append(r.dirs, dir)
+	}
+	return r, nil
+}
+
+func openRoot(dir string) (rootDir, error) {
+	given, err := filepath.Abs(dir)
+	if err != nil {
+		return rootDir{}, fmt.Errorf("opening allowed directory %s: %w", dir, err)
+	}
+	path, err := filepath.EvalSymlinks(given)
+	if err != nil {
+		return rootDir{}, fmt.Errorf("opening allowed directory %s: %w", dir, err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return rootDir{}, fmt.Errorf("opening allowed directory %s: %w", dir, err)
+	}
+	return rootDir{path: path, given: given, root: root}, nil
+}
+
+// Close releases the directories. No tool may run after it.
+func (r *Roots) Close() error {
+	var all []error
+	for _, d := range r.dirs {
+		all = append(all, d.root.Close())
+	}
+	return errors.Join(all...)
+}
+
+// Dir returns the working directory, symlinks resolved.
+func (r *Roots) Dir() string { return r.dirs[0].path }
+
+// All returns the allowed directories, symlinks resolved, the working
+// directory first.
+func (r *Roots) All() []string {
+	all := make([]string, len(r.dirs))
+	for i, d := range r.dirs {
+		all[i] = d.path
+	}
+	return all
+}
+
+// Resolve finds where path leads: "~" is the home directory, a relative path
+// starts in the working directory, symlinks and ".." are followed as the
+// system would. What doesn't exist yet is placed beneath its deepest existing
+// ancestor. The error says which directories are allowed when the path leaves
+// them all (ErrOutside). Resolving allows nothing by itself: what acts on a
+// Place goes through its root's open directory.
+func (r *Roots) Resolve(path string) (Place, error) {
+	named, err := r.absolute(path)
+	if err != nil {
+		return Place{}, err
+	}
+	if vol := filepath.VolumeName(named); vol != "" && !r.hasVolume(vol) {
+		return Place{}, r.outside(path, named) // never touch foreign shares
+	}
+	real, exists, err := followLinks(named)
+	if err != nil {
+		return Place{}, fmt.Errorf("path %s: %w", quotePath(path), err)
+	}
+	dir, rel, ok := r.beneath(real)
+	if !ok {
+		return Place{}, r.outside(path, real)
+	}
+	if isKernelFS(real) && !isKernelFS(dir.path) {
+		return Place{}, fmt.Errorf("path %s: %s belongs to the kernel's own file systems and is not for file tools", quotePath(path), real)
+	}
+	return Place{Path: real, Named: filepath.Clean(named), Exists: exists, dir: dir, rel: rel}, nil
+}
+
+// Relative shortens a path for display: relative to the working directory when
+// it is beneath it, else as it is.
+func (r *Roots) Relative(path string) string {
+	for _, base := range []string{r.dirs[0].path, r.dirs[0].given} {
+		if rel, ok := cutRoot(base, path); ok {
+			return rel
+		}
+	}
+	return path
+}
+
+// absolute makes path absolute without cleaning it, so that ".." after a
+// symlink keeps its meaning.
+func (r *Roots) absolute(path string) (string, error) {
+	switch {
+	case path == "":
+		return "", errors.New("the path is empty")
+	case strings.ContainsRune(path, 0):
+		return "", fmt.Errorf("path %q contains a NUL byte", path)
+	case path == "~" || strings.HasPrefix(path, "~/"):
+		if r.home == "" {
+			return "", fmt.Errorf("path %s: the home directory is not known", quotePath(path))
+		}
+		return r.home + path[1:], nil
+	case filepath.IsAbs(path):
+		return path, nil
+	case filepath.VolumeName(path) != "":
+		return "", fmt.Errorf("path %s is relative to a drive: give an absolute path", quotePath(path))
+	}
+	return r.dirs[0].given + string(filepath.Separator) + path, nil
+}
+
+func (r *Roots) hasVolume(vol string) bool {
+	for _, d := range r.dirs {
+		if strings.EqualFold(filepath.VolumeName(d.path), vol) || strings.EqualFold(filepath.VolumeName(d.given), vol) {
+			return true
+		}
+	}
+	return false
+}
+
+// beneath finds the deepest root that contains real.
+func (r *Roots) beneath(real string) (dir rootDir, rel string, ok bool) {
+	for _, d := range r.dirs {
+		if sub, in := cutRoot(d.path, real); in && (!ok || len(d.path) > len(dir.path)) {
+			dir, rel, ok = d, sub, true
+		}
+	}
+	return dir, rel, ok
+}
+
+// cutRoot returns path relative to base, when it is base or beneath it. Whole
+// components count: /srv/app-evil is not beneath /srv/app.
+func cutRoot(base, path string) (string, bool) {
+	if path == base {
+		return ".", true
+	}
+	if !strings.HasSuffix(base, string(filepath.Separator)) {
+		base += string(filepath.Separator)
+	}
+	return strings.CutPrefix(path, base)
+}
+
+func (r *Roots) outside(path, real string) error {
+	where := ""
+	if real != filepath.Clean(path) {
+		where = " leads to " + real + ", which"
+	}
+	return fmt.Errorf("path %s%s is %w: %s", quotePath(path), where, ErrOutside, strings.Join(r.All(), ", "))
+}
+
+// followLinks resolves every symlink and ".." of an absolute path, component
+// by component. Components that don't exist (or can't be looked at) are kept.
+func followLinks(path string) (real string, exists bool, err error) {
+	vol := filepath.VolumeName(path)
+	sep := string(filepath.Separator)
+	real, exists = vol+sep, true
+	rest, links := path[len(vol):], 0
+	for rest != "" {
+		var name string
+		name, rest = cutComponent(rest)
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			real, exists = filepath.Dir(real), true
+			continue
+		}
+		next := filepath.Join(real, name)
+		info, err := os.Lstat(next)
+		exists = err == nil
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			real = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", false, errors.New("too many symlinks")
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return "", false, err
+		}
+		if filepath.IsAbs(target) {
+			vol = filepath.VolumeName(target)
+			real, target = vol+sep, target[len(vol):]
+		}
+		rest = target + sep + rest
+	}
+	return real, exists, nil
+}
+
+func cutComponent(path string) (name, rest string) {
+	for i := range len(path) {
+		if os.IsPathSeparator(path[i]) {
+			return path[:i], path[i+1:]
+		}
+	}
+	return path, ""
+}
+
+// isKernelFS reports whether path is in /proc or /sys, where reading can leak
+// our own memory and environment, or never ends.
+func isKernelFS(path string) bool {
+	if runtime.GOOS != "linux" {
+		return false
+	}
+	for _, base := range []string{"/proc", "/sys"} {
+		if _, in := cutRoot(base, path); in {
+			return true
+		}
+	}
+	return false
+}
+
+// open opens what is at the place for reading, without ever blocking on a FIFO
+// or device, and refuses what isn't a regular file or directory.
+func (p Place) open() (*os.File, fs.FileInfo, error) {
+	return openIn(p.dir.root, p.rel, os.O_RDONLY)
+}
+
+// openIn opens an existing regular file or directory beneath root.
+func openIn(root *os.Root, rel string, flag int) (*os.File, fs.FileInfo, error) {
+	info, err := root.Stat(rel)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkKind(info); err != nil { // before opening: that alone can have effects on a device
+		return nil, nil, err
+	}
+	f, err := root.OpenFile(rel, flag|openNonblock, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err = f.Stat()
+	if err == nil {
+		err = checkKind(info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// kindError says that something is neither a regular file nor a directory.
+type kindError string
+
+func (e kindError) Error() string { return "it is " + string(e) + ", not a regular file" }
+
+func checkKind(info fs.FileInfo) error {
+	switch mode := info.Mode(); {
+	case mode.IsRegular() || mode.IsDir():
+		return nil
+	case mode&fs.ModeNamedPipe != 0:
+		return kindError("a named pipe (FIFO)")
+	case mode&fs.ModeSocket != 0:
+		return kindError("a socket")
+	case mode&fs.ModeDevice != 0:
+		return kindError("a device")
+	default:
+		return kindError("a special file")
+	}
+}
+
+// quotePath shows a path in a message: as it is, or quoted when it would
+// confuse the reader.
+func quotePath(path string) string {
+	for _, c := range path {
+		if c < ' ' || c == 0x7f || c == 0xfffd {
+			return fmt.Sprintf("%q", path)
+		}
+	}
+	return path
+}
+
+// pathError puts a failure of a file operation in words for the model.
+func pathError(doing, named string, err error) error {
+	var kind kindError
+	switch {
+	case errors.As(err, &kind):
+		return fmt.Errorf("%s %s: %w", doing, quotePath(named), kind)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s %s: no such file or directory", doing, quotePath(named))
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s %s: permission denied", doing, quotePath(named))
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Errorf("%s %s: %w", doing, quotePath(named), err)
+}
