@@ -1,0 +1,41 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Mode is how much runs without asking.
+type Mode string
+
+// Modes, from the most careful on.
+const (
+	ModePlan     Mode = "plan"      // looking only: nothing is changed, run or fetched
+	ModeDefault  Mode = "default"   // looking is free, the rest asks
+	ModeAutoEdit Mode = "auto-edit" // edits beneath the roots are free too
+	ModeYolo     Mode = "yolo"      // everything that no rule denies
+)
+
+// Modes lists the modes in the order shown to users.
+var Modes = [...]Mode{ModeDefault, ModePlan, ModeAutoEdit, ModeYolo}
+
+// ParseMode reads a mode by its name or an alias that other tools use
+// (acceptEdits, autoEdit, auto_edit, bypassPermissions, manual). The error
+// lists the valid ones.
+func ParseMode(s string) (Mode, error) {
+	switch s {
+	case "default", "manual":
+		return ModeDefault, nil
+	case "plan":
+		return ModePlan, nil
+	case "auto-edit", "auto_edit", "autoEdit", "acceptEdits":
+		return ModeAutoEdit, nil
+	case "yolo", "bypassPermissions":
+		return ModeYolo, nil
+	}
+	names := make([]string, len(Modes))
+	for i, m := range Modes {
+		names[i] = string(m)
+	}
+	return "", fmt.Errorf("unknown permission mode %q: use one of %s", s, strings.Join(names, ", "))
+}
