@@ -1,0 +1,143 @@
+package transcript
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// ErrExists says that there is a session of that id already.
+var ErrExists = errors.New("a session with this id exists already")
+
+// Options are the constants of a session's records.
+type Options struct {
+	Path      string // of the file; its folder is made
+	SessionID string
+	Cwd       string
+	Version   string
+	GitBranch string
+}
+
+// Writer appends to one session's file. It makes the file with the first
+// entry. A record that cannot be written is kept and written before the next
+// one, so that a full disk that gets room again loses nothing. It is safe for
+// concurrent use.
+type Writer struct {
+	o Options
+
+	mu      sync.Mutex // guards the rest
+	file    *os.File
+	size    int64  // of what is whole in the file
+	backlog []byte // whole records that are not in the file yet
+	parent  string
+	seq     int64
+	closed  bool
+}
+
+// maxBacklog bounds what is kept while the file cannot be written, in bytes.
+const maxBacklog = 64 << 20
+
+// New returns a Writer. It fails with ErrExists when the file is there; it
+// does not make it yet.
+func New(o Options) (*Writer, error) {
+	if _, err := os.Lstat(o.Path); err == nil {
+		return nil, fmt.Errorf("session %s: %w: %s", o.SessionID, ErrExists, o.Path)
+	}
+	return &Writer{o: o}, nil
+}
+
+// Path returns the file's path.
+func (w *Writer) Path() string { return w.o.Path }
+
+// Append writes one entry: its parent is the entry appended before. On an error
+// the entry is kept for the next Append, Sync or Close.
+func (w *Writer) Append(e Entry) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return errors.New("appending to a closed transcript")
+	}
+	line, err := w.encode(e)
+	if err != nil {
+		return err
+	}
+	if len(w.backlog)+len(line) > maxBacklog {
+		return fmt.Errorf("transcript %s: entry %s is lost: too much waits to be written", w.o.Path, e.UUID)
+	}
+	w.backlog = append(w.backlog, line...)
+	w.parent = e.UUID
+	w.seq++
+	return w.flush()
+}
+
+// flush writes the backlog. A record that went in by half is cut off again.
+func (w *Writer) flush() error {
+	if len(w.backlog) == 0 {
+		return nil
+	}
+	if err := w.open(); err != nil {
+		return err
+	}
+	n, err := w.file.WriteAt(w.backlog, w.size)
+	if err == nil {
+		w.size += int64(n)
+		w.backlog = w.backlog[:0]
+		return nil
+	}
+	if terr := w.file.Truncate(w.size); terr != nil {
+		err = errors.Join(err, terr)
+	}
+	return fmt.Errorf("writing transcript: %w", err)
+}
+
+func (w *Writer) open() error {
+	if w.file != nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(w.o.Path), 0o700); err != nil {
+		return fmt.Errorf("making the folder of the transcript: %w", err)
+	}
+	f, err := os.OpenFile(w.o.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("session %s: %w: %s", w.o.SessionID, ErrExists, w.o.Path)
+	}
+	if err != nil {
+		return fmt.Errorf("making the transcript: %w", err)
+	}
+	w.file = f
+	return nil
+}
+
+// Sync makes everything appended durable.
+func (w *Writer) Sync() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if w.file == nil {
+		return nil
+	}
+	if err := w.file.Sync(); err != nil {
+		return fmt.Errorf("making the transcript durable: %w", err)
+	}
+	return nil
+}
+
+// Close writes what waits and closes the file. It may be called twice.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	err := w.flush()
+	w.closed = true
+	if w.file != nil {
+		err = errors.Join(err, w.file.Close())
+	}
+	return err
+}
