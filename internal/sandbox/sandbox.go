@@ -16,12 +16,16 @@ type Profile string
 // ProfileNone runs the child with our own rights.
 const ProfileNone Profile = "none"
 
-// Command says what to start. Argv[0] is looked up in PATH of Env (relative
-// PATH entries are skipped).
+// Command says what to start. Argv[0] is an absolute path, or a plain name that
+// is looked up in PATH of Env (relative PATH entries are skipped).
 type Command struct {
-	Argv    []string
-	Dir     string
-	Env     []string // whole environment; nil means none, not ours
+	Argv []string
+	Dir  string
+	// Env is the whole environment; nil means none, not ours. On Linux the
+	// variable AGENT_TREE is added to it, by which strays are found again.
+	Env []string
+	// Stdout takes the output, from one goroutine; nil throws it away. An error
+	// of it stops the copying, not the command. It should not block for long.
 	Stdout  io.Writer
 	Stderr  io.Writer // may be the same value as Stdout: they then share one pipe
 	Profile Profile
@@ -35,6 +39,11 @@ type Exit struct {
 	Code     int    // exit code; -1 when it died of a signal
 	Signal   string // "SIGKILL" ...; empty when it exited
 	Duration time.Duration
+	// Leftovers counts the processes that outlived the leader and were stopped.
+	Leftovers int
+	// Survivors counts the processes that could not be stopped (another user's,
+	// or stuck in the kernel); 0 as a rule.
+	Survivors int
 }
 
 // Runner starts commands. It is safe for concurrent use.
