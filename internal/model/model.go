@@ -51,6 +51,9 @@ type Block interface{ isBlock() }
 type Signature struct {
 	Provider string `json:"provider,omitempty"` // "gemini", "anthropic", ...
 	Value    string `json:"value,omitempty"`    // as it came on the wire (base64 stays base64)
+	// From is the offset in the block's text, in bytes, at which the signed
+	// piece begins: Gemini signs pieces of a text and demands them back unmerged.
+	From int `json:"from,omitempty"`
 }
 
 // Text is plain text, by the user or the model.
