@@ -50,9 +50,13 @@ func (a *Assembler) Add(d Delta) (int, Block) {
 		a.id, a.name, a.sig = d.ID, d.Name, d.Sig
 		return i, b
 	case DeltaToolInput:
-		a.buf.WriteString(d.Text)
+		if a.open && a.kind == DeltaToolStart {
+			a.buf.WriteString(d.Text)
+		}
 	case DeltaBlockEnd:
-		a.bad = d.Invalid
+		if a.open {
+			a.bad = d.Invalid
+		}
 		return a.close()
 	case DeltaUsage:
 		if d.Usage != nil {
@@ -68,6 +72,16 @@ func (a *Assembler) Add(d Delta) (int, Block) {
 		*a = Assembler{}
 	}
 	return -1, nil
+}
+
+// Abandon closes the open block of an answer that broke off, if it is worth
+// keeping: text and thinking are, half a tool call is dropped. It returns what
+// Add would.
+func (a *Assembler) Abandon() (int, Block) {
+	if a.open && a.kind == DeltaToolStart {
+		*a = Assembler{blocks: a.blocks, usage: a.usage}
+	}
+	return a.close()
 }
 
 // enter makes d's block the open one.

@@ -47,14 +47,16 @@ func (w stallWatch) Stream(ctx context.Context, req *Request, emit func(Delta)) 
 			cancel(stalled)
 		}
 	})
-	err := w.inner.Stream(ctx, req, func(d Delta) {
-		c.busy.Store(true)
-		emit(d)
-		c.last.Store(int64(time.Since(c.start)))
-		c.busy.Store(false)
-	})
-	close(done)
-	watch.Wait()
+	err := func() error {
+		defer watch.Wait()
+		defer close(done)
+		return w.inner.Stream(ctx, req, func(d Delta) {
+			c.busy.Store(true)
+			emit(d)
+			c.last.Store(int64(time.Since(c.start)))
+			c.busy.Store(false)
+		})
+	}()
 	if err != nil && context.Cause(ctx) == error(stalled) {
 		return stalled
 	}
