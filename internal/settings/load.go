@@ -63,6 +63,11 @@ func (l *loader) file(layer Layer, path string) {
 		l.errs = append(l.errs, &Error{File: path, Message: "reading settings: " + reason(err)})
 		return
 	}
+	l.content(layer, path, data)
+}
+
+// content merges what is in a file.
+func (l *loader) content(layer Layer, path string, data []byte) {
 	doc, err := parseDocument(path, data)
 	if err != nil {
 		l.errs = append(l.errs, err)

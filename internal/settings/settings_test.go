@@ -586,43 +586,6 @@ func BenchmarkLoadUserFile(b *testing.B) {
 	}
 }
 
-// FuzzLoad checks that no content of the files makes loading panic, and that a
-// project's file never sets a restricted key.
-func FuzzLoad(f *testing.F) {
-	for _, s := range []string{
-		`{}`, "", `{"model":"m"} // x`, `{"permissions":{"defaultMode":"yolo","deny":["a"],},}`, `{"providers":{"x":{"headers":{"A":"b"}}}}`,
-		`{"model":1,"model":2}`, `{"permissions.deny":[]}`, "\xef\xbb\xbf{}", `{"network":{"caFile":"~/x"}}`, `{"maxTurns":1e3}`, "{\"\\u0000\":null}", `[`,
-	} {
-		f.Add([]byte(s), []byte(s))
-	}
-	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, user, project []byte) {
-		here, err := os.MkdirTemp(dir, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(here)
-		o := settings.LoadOptions{Dirs: settings.Dirs{Home: here, Config: filepath.Join(here, "c")}, Root: filepath.Join(here, "p")}
-		writeFile(t, filepath.Join(here, "c", "settings.json"), string(user))
-		writeFile(t, settings.ProjectFile(o.Root), string(project))
-		s, warnings, _ := settings.Load(o)
-		for _, w := range warnings {
-			if w.Line < 1 {
-				t.Errorf("warning without a line: %v", w)
-			}
-		}
-		for _, k := range settings.Keys() {
-			if k.Restricted && !strings.Contains(k.Name, "<") && s.Origin(k.Name).Layer == settings.Project {
-				t.Errorf("the project set %s", k.Name)
-			}
-		}
-		var b bytes.Buffer
-		if err := settings.RunList(&b, s, settings.PrintOptions{JSON: true, Origin: true}); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func skipOn(t *testing.T, goos string) {
 	if runtime.GOOS == goos {
 		t.Skip("not on " + goos)
