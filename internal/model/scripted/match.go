@@ -342,9 +342,10 @@ func newPlayer(s *Script) *player { return &player{script: s, used: make([]int, 
 
 // choice is the step that answers a request; use counts from 1.
 type choice struct {
-	step   *step
-	use    int
-	values values
+	step     *step
+	use      int
+	values   values
+	idPrefix string // of the ids that are made for tool calls
 }
 
 // choose takes the first step in the file that fits and is not used up.

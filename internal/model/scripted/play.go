@@ -53,6 +53,7 @@ func (p *provider) Stream(ctx context.Context, req *model.Request, emit func(mod
 	if err != nil {
 		return p.refuse(err)
 	}
+	c.idPrefix = "call_"
 	s := &deltaSink{emit: emit, name: p.opts.Name, model: req.Model, turn: c.values.turn, calls: c.values.calls}
 	return play(ctx, &c, s)
 }
@@ -123,6 +124,7 @@ type block struct {
 	index    int      // within the answer
 	calls    int      // tool: index among the calls
 	id, name string
+	ownID    bool             // the id is the script's, not made here
 	sig      *model.Signature // tool, redacted; nil: whatever is usual
 }
 
@@ -388,8 +390,8 @@ func (r *run) whole(ctx context.Context, it *item) error {
 	if it.kind == itemTool {
 		b.calls = r.calls
 		r.calls++
-		if b.id == "" {
-			b.id = r.c.values.freeID(b.calls)
+		if b.ownID = b.id != ""; !b.ownID {
+			b.id = r.c.values.freeID(r.c.idPrefix, b.calls)
 		}
 	}
 	if err := r.open(b); err != nil {
@@ -403,10 +405,10 @@ func (r *run) whole(ctx context.Context, it *item) error {
 
 // freeID makes the id of the n-th call of this turn: the same each time the
 // conversation is played, and new to its history.
-func (v *values) freeID(n int) string {
-	id := fmt.Sprintf("call_%d_%d", v.turn, n+1)
+func (v *values) freeID(prefix string, n int) string {
+	id := fmt.Sprintf("%s%d_%d", prefix, v.turn, n+1)
 	for i := 2; v.calls[id] != ""; i++ {
-		id = fmt.Sprintf("call_%d_%d_%d", v.turn, n+1, i)
+		id = fmt.Sprintf("%s%d_%d_%d", prefix, v.turn, n+1, i)
 	}
 	return id
 }
@@ -476,7 +478,7 @@ func (s *deltaSink) signature(sig *model.Signature) model.Signature {
 		return model.Signature{}
 	}
 	if sig.Provider == "" {
-		return model.Signature{Provider: s.name, Value: sig.Value}
+		return model.Signature{Provider: s.name, Value: sig.Value, From: sig.From}
 	}
 	return *sig
 }
@@ -492,7 +494,7 @@ func (s *deltaSink) delta(text string, n int) error {
 		d.Kind = model.DeltaRedacted
 	default:
 		d.Kind = model.DeltaToolInput
-		s.input.WriteString(text)
+		s.input.WriteString(strings.Repeat(text, n))
 	}
 	for range n {
 		s.emit(d)

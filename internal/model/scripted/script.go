@@ -509,6 +509,7 @@ func (it *item) parseSignature(n *node) error {
 	return n.object(parsers{
 		"provider": func(n *node) (err error) { it.sig.Provider, err = n.string(); return err },
 		"value":    func(n *node) (err error) { it.sig.Value, err = n.string(); return err },
+		"from":     func(n *node) (err error) { it.sig.From, err = n.count(0, 1<<40); return err },
 	})
 }
 
