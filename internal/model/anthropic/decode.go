@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/agentcli/agent/internal/model"
 )
@@ -116,12 +118,21 @@ func (d *decoder) event(data, named []byte) error {
 	}
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
+		if cut(err, data) {
+			return d.fail(model.ErrIncomplete, "the stream broke off in the middle of an event")
+		}
 		return d.fail(model.ErrMalformed, "an event of the stream is not the JSON of this API: "+err.Error())
 	}
 	if e.Type == "" {
 		e.Type = string(named)
 	}
 	return d.take(&e, data)
+}
+
+// cut reports whether err says that data lacks its end.
+func cut(err error, data []byte) bool {
+	var syntax *json.SyntaxError
+	return errors.As(err, &syntax) && syntax.Offset >= int64(len(data)) && strings.HasPrefix(string(data), "{")
 }
 
 func (d *decoder) take(e *event, data []byte) error {

@@ -78,7 +78,9 @@ func version(model string) (major, minor int) {
 			continue
 		}
 		if i+1 < len(fields) {
-			minor, _ = small(fields[i+1])
+			if m, ok := small(fields[i+1]); ok {
+				minor = m
+			}
 		}
 		return n, minor
 	}
