@@ -217,7 +217,7 @@ func (r *replay) compareText(d *Delta) verdict {
 	case n == len(d.Text):
 		r.pos += n
 		return swallow
-	case b.closed:
+	case b.closed, r.sig != b.sig: // the signature was of the shorter text
 		return differs
 	}
 	d.Text = d.Text[n:]
