@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"time"
 )
 
 const (
 	sseBuffer    = 32 << 10 // one read at most; longer lines are taken in pieces
 	sseKeep      = 1 << 20  // a larger event's memory is given back
 	sseZeroReads = 100      // reads of (0, nil) in a row before giving up
+	sseSlow      = 5 * time.Second
 )
 
 // MaxEvent is the largest server-sent event that [SSE] accepts, in bytes of its
@@ -49,10 +51,12 @@ type SSE struct {
 	field     sseField
 	dataLines int
 
-	name []byte
-	data []byte
-	done bool
-	err  error
+	name  []byte
+	data  []byte
+	reads int       // since Next began
+	slow  time.Time // when the current event turned out to come in pieces, or last was a sign of life
+	done  bool
+	err   error
 }
 
 type sseField uint8
@@ -71,8 +75,9 @@ func NewSSE(r io.Reader) *SSE {
 }
 
 // SetComment has f called, from within Next, for each sign of life that is no
-// event: comment lines, blank lines between events and events without data.
-// nil (the default) ignores them.
+// event: comment lines, blank lines between events, events without data, and
+// every 5 seconds or so while bytes of a slow event trickle in. nil (the
+// default) ignores them.
 func (s *SSE) SetComment(f func()) { s.comment = f }
 
 // Next reads the next event and reports whether there is one. It blocks until
@@ -109,6 +114,7 @@ func (s *SSE) clear() {
 		s.data = nil
 	}
 	s.data, s.name, s.dataLines = s.data[:0], s.name[:0], 0
+	s.reads, s.slow = 0, time.Time{}
 }
 
 func (s *SSE) alive() {
@@ -247,7 +253,24 @@ func (s *SSE) read() (piece []byte, eol, ok bool) {
 		if s.readErr != nil {
 			return s.rest()
 		}
+		s.trickles()
 		s.fill()
+	}
+}
+
+// trickles is called before each read; from the second of an event on it gives
+// a sign of life now and then, for the bytes that came.
+func (s *SSE) trickles() {
+	s.reads++
+	if s.reads < 2 {
+		return
+	}
+	switch now := time.Now(); {
+	case s.slow.IsZero():
+		s.slow = now
+	case now.Sub(s.slow) >= sseSlow:
+		s.slow = now
+		s.alive()
 	}
 }
 

@@ -2,12 +2,15 @@ package model_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -221,6 +224,36 @@ func TestSSEAcceptsAnEventUpToTheLimit(t *testing.T) {
 	if !s.Next() || string(s.Data()) != "y" {
 		t.Errorf("event after it: %q, error %v", s.Data(), s.Err())
 	}
+}
+
+// slowly gives a byte a second.
+type slowly struct {
+	data string
+	ctx  context.Context
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	if s.data == "" {
+		return 0, io.EOF
+	}
+	if err := pause(s.ctx, time.Second); err != nil {
+		return 0, err
+	}
+	n := copy(p[:1], s.data)
+	s.data = s.data[n:]
+	return n, nil
+}
+
+// A line that drips is slow, not dead: it shows signs of life, so that a stall
+// watch lets it go on.
+func TestSSEShowsLifeWhileAnEventTricklesIn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events, comments, err := readSSE(&slowly{"data: " + strings.Repeat("x", 100) + "\n\n", t.Context()})
+		if err != nil || len(events) != 1 || comments < 20 || comments > 22 {
+			t.Errorf("%d events, %d signs of life, error %v; want one event and a sign every 5 s", len(events), comments, err)
+		}
+	})
 }
 
 func TestSSEAllocatesNothingPerEvent(t *testing.T) {
