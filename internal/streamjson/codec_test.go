@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
@@ -437,6 +438,141 @@ func TestFitsCountsTheNewline(t *testing.T) {
 	}
 }
 
+// fill sets everything in v to something that is not zero.
+func fill(t *testing.T, v reflect.Value) {
+	switch v.Interface().(type) {
+	case json.RawMessage:
+		v.Set(reflect.ValueOf(json.RawMessage(`{"raw":1}`)))
+		return
+	case jsontext.Value:
+		v.Set(reflect.ValueOf(jsontext.Value(`{"extra":[1]}`)))
+		return
+	case Content:
+		v.Set(reflect.ValueOf(BlockContent(TextBlock{Text: "t"})))
+		return
+	case Blocks:
+		v.Set(reflect.ValueOf(Blocks{TextBlock{Text: "t"}}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	case reflect.String:
+		v.SetString("s")
+	case reflect.Int, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Float64:
+		v.SetFloat(0.25)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(t, v.Index(0))
+	case reflect.Map:
+		elem := reflect.New(v.Type().Elem()).Elem()
+		fill(t, elem)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("key"), elem)
+	default:
+		t.Fatalf("a %s can't be filled", v.Type())
+	}
+}
+
+func TestEveryFieldIsWrittenAndRead(t *testing.T) {
+	t.Parallel()
+	messages := []Message{
+		&UserLine{}, &Assistant{}, &SystemInit{}, &SystemStatus{}, &SystemAPIRetry{}, &SystemPermissionDenied{}, &System{}, &Result{}, &ControlCancel{},
+	}
+	for _, m := range messages {
+		fill(t, reflect.ValueOf(m).Elem())
+	}
+	for _, b := range []any{
+		&TextBlock{}, &ThinkingBlock{}, &RedactedThinkingBlock{}, &ToolUseBlock{}, &ToolResultBlock{}, &ImageBlock{}, &DocumentBlock{},
+	} {
+		v := reflect.ValueOf(b).Elem()
+		fill(t, v)
+		block := v.Interface().(Block)
+		messages = append(messages, &UserLine{Message: UserMessage{Content: BlockContent(block)}},
+			&StreamEvent{Event: BlockStart{Index: 7, Block: block}, UUID: "u"})
+	}
+	var start MessageStart
+	fill(t, reflect.ValueOf(&start).Elem())
+	var delta MessageDelta
+	fill(t, reflect.ValueOf(&delta).Elem())
+	for _, ev := range []Event{start, delta, BlockStop{Index: 7}, MessageStop{}, Ping{}, OtherEvent{Type: "x", Raw: json.RawMessage(`{"type":"x","y":1}`)}} {
+		messages = append(messages, &StreamEvent{Event: ev, ParentToolUseID: "p", SessionID: "s", UUID: "u", Extra: []byte(`{"ttft_ms":1}`)})
+	}
+	for kind := DeltaText; kind.valid(); kind++ {
+		messages = append(messages, &StreamDelta{SessionID: "s", UUID: "u", ParentToolUseID: "p\"", Index: 7, Kind: kind, Text: "t\n"})
+	}
+	for _, m := range messages {
+		line, err := Append(nil, m)
+		if err != nil {
+			t.Errorf("%T: %v", m, err)
+			continue
+		}
+		got, err := Decode(line)
+		if err != nil {
+			t.Errorf("%T: %v\n%s", m, err, line)
+		} else if diff := cmp.Diff(m, got); diff != "" {
+			t.Errorf("%T: %s", m, diff)
+		}
+		if Size(m) != len(line) {
+			t.Errorf("%T: Size is %d, the encoding %d", m, Size(m), len(line))
+		}
+	}
+}
+
+func TestMessagesDoNotShareMemoryWithTheReader(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"frames.jsonl", "input.jsonl"} {
+		lines := fixtureLines(t, name)
+		r := NewReader(bytes.NewReader(bytes.Join(lines, newline)), 0)
+		var kept []Message
+		for range lines {
+			m, err := r.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = append(kept, m)
+		}
+		clear(r.buf[:cap(r.buf)])
+		clear(r.dec.scratch[:cap(r.dec.scratch)])
+		for i, line := range lines {
+			want, err := Decode(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, kept[i]); diff != "" {
+				t.Errorf("%s:%d: %s", name, i+1, diff)
+			}
+		}
+	}
+}
+
+func TestStreamEventsWithoutAUUIDGetAFreshOne(t *testing.T) {
+	t.Parallel()
+	for _, m := range []Message{&StreamEvent{Event: Ping{}}, &StreamDelta{Kind: DeltaText}} {
+		a, _ := Append(nil, m)
+		b, _ := Append(nil, m)
+		if bytes.Equal(a, b) || len(a) != len(b) || Size(m) != len(a) {
+			t.Errorf("%s\n%s\nSize %d", a, b, Size(m))
+		}
+	}
+}
+
+func TestStreamingDoesNotAllocate(t *testing.T) {
+	var buf []byte
+	if n := testing.AllocsPerRun(1000, func() { buf, _ = Append(buf[:0], benchDelta) }); n >= 1 {
+		t.Errorf("%v allocations for each delta", n)
+	}
+}
+
 // roundTrip is decode, encode, decode, encode of a line, if it is a message.
 func roundTrip(t *testing.T, line []byte) {
 	first, err := Decode(line)
@@ -484,4 +620,54 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"text","text":"\ud800\u0000` + "\xff\u2028" + `"}]},"k\u2028":"\ud83d"}`))
 	f.Add([]byte(`{"type":"result","total_cost_usd":1e-9,"modelUsage":{"a":{"costUSD":1e22}},"subtype":"success","errors":[],"result_index":0}`))
 	f.Fuzz(roundTrip)
+}
+
+func TestSuccessCarriesItsPayload(t *testing.T) {
+	t.Parallel()
+	for want, payload := range map[string]any{`{"mode":"a<b"}`: map[string]string{"mode": "a<b"}, `null`: nil, `{}`: struct{}{}} {
+		resp, err := Success("1", payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := Append(nil, resp)
+		if full := `{"type":"control_response","response":{"subtype":"success","request_id":"1","response":` + want + `}}`; err != nil || string(line) != full {
+			t.Errorf("got %s, %v", line, err)
+		}
+	}
+	if _, err := Success("1", func() {}); err == nil {
+		t.Error("a function was taken")
+	}
+}
+
+func TestErrorsReadWell(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		`line 3: duplicate key: twice (near "x")`: &LineError{Kind: KindDuplicateKey, Msg: "twice", Line: 3, Excerpt: "x"},
+		`not object: a list`:                      &LineError{Kind: KindNotObject, Msg: "a list"},
+		`option "modle": not known`:               &OptionError{Key: "modle", Msg: "not known"},
+		`options: want an object`:                 &OptionError{Msg: "want an object"},
+	} {
+		if err.Error() != want {
+			t.Errorf("got %s, want %s", err, want)
+		}
+	}
+	for line, want := range map[string]string{
+		`{"type":"result","is_error":"no"}`:              "field /is_error: unexpected string, want a boolean",
+		`{"type":"result","num_turns":1.5}`:              "field /num_turns: unexpected number, want a whole number",
+		`{"type":"result","errors":{}}`:                  "field /errors: unexpected object, want a list",
+		`{"type":"result","usage":[]}`:                   "field /usage: unexpected list, want an object",
+		`{"type":"result","total_cost_usd":true}`:        "field /total_cost_usd: unexpected boolean, want a number",
+		`{"type":"assistant","message":{"content":"x"}}`: "field /message/content: want a list of blocks, have a string",
+		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":5}]}}`: "in /message/content/0: field /content: want a string or a list of blocks, have a number",
+	} {
+		_, err := Decode([]byte(line))
+		var e *LineError
+		if !errors.As(err, &e) || e.Msg != want {
+			t.Errorf("%s:\n got %v\nwant %s", line, err, want)
+		}
+	}
+	long := NewReader(strings.NewReader(strings.Repeat("é", 3<<10)), 4<<10)
+	if _, err := long.Next(); err == nil || !strings.Contains(err.Error(), "limit of 4 KiB") {
+		t.Errorf("got %v", err)
+	}
 }

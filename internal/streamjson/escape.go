@@ -76,6 +76,10 @@ func stringSize(s string) int {
 	n := 2 + len(s)
 	for i := 0; i < len(s); {
 		c := s[i]
+		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
 		switch {
 		case c >= utf8.RuneSelf:
 			r, size := utf8.DecodeRuneInString(s[i:])
@@ -86,7 +90,7 @@ func stringSize(s string) int {
 			continue
 		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t', c == '\b', c == '\f':
 			n++
-		case c < ' ':
+		default:
 			n += 5
 		}
 		i++

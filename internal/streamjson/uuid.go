@@ -2,6 +2,7 @@ package streamjson
 
 import (
 	"crypto/rand"
+	"encoding/hex"
 	"sync"
 )
 
@@ -29,13 +30,14 @@ func AppendUUID(dst []byte) []byte {
 
 	u[6] = u[6]&0x0f | 0x40
 	u[8] = u[8]&0x3f | 0x80
-	for i, b := range u {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			dst = append(dst, '-')
-		}
-		dst = append(dst, hexDigits[b>>4], hexDigits[b&15])
-	}
-	return dst
+	var text [36]byte
+	hex.Encode(text[0:8], u[0:4])
+	hex.Encode(text[9:13], u[4:6])
+	hex.Encode(text[14:18], u[6:8])
+	hex.Encode(text[19:23], u[8:10])
+	hex.Encode(text[24:36], u[10:16])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return append(dst, text[:]...)
 }
 
 // NewUUID is a random (version 4) UUID.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -113,25 +114,35 @@ func TestLinesLeaveInOrderOneWriteEach(t *testing.T) {
 
 func TestSendSyncReturnsWhenTheLineHasLeft(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		w := NewWriter(g, WriterOptions{})
+		mustSend(t, w, note(1))
+		done := make(chan error, 1)
+		go func() { done <- w.SendSync(t.Context(), note(2)) }()
+		g.leave <- struct{}{} // the first line
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("returned before its line was written: %v", err)
+		default:
+		}
+		g.leave <- struct{}{}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(g.String(), `"session_id":"2"`) {
+			t.Error("the line isn't there")
+		}
+		g.open()
+		mustClose(t, w)
+	})
+}
+
+func TestSendSyncThatIsGivenUpLeavesItsLineQueued(t *testing.T) {
+	t.Parallel()
 	g := newGate()
 	w := NewWriter(g, WriterOptions{})
-	mustSend(t, w, note(1))
-	done := make(chan error, 1)
-	go func() { done <- w.SendSync(t.Context(), note(2)) }()
-	g.leave <- struct{}{} // the first line
-	select {
-	case err := <-done:
-		t.Fatalf("returned before its line was written: %v", err)
-	default:
-	}
-	g.leave <- struct{}{}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(g.String(), `"session_id":"2"`) {
-		t.Error("the line isn't there")
-	}
-
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
 	cancel(cause)
@@ -141,7 +152,7 @@ func TestSendSyncReturnsWhenTheLineHasLeft(t *testing.T) {
 	g.open()
 	mustClose(t, w)
 	if !strings.Contains(g.String(), `"session_id":"3"`) {
-		t.Error("the line that nobody waited for was lost")
+		t.Error("the line was lost")
 	}
 }
 
@@ -167,28 +178,50 @@ func TestSendNeverWaitsHoweverFullTheQueue(t *testing.T) {
 
 func TestSendDeltaWaitsForRoom(t *testing.T) {
 	t.Parallel()
-	g := newGate()
-	w := NewWriter(g, WriterOptions{Budget: 1000})
-	mustSend(t, w, &System{Subtype: "big", Extra: []byte(`{"x":"` + strings.Repeat("x", 2000) + `"}`)})
-	done := make(chan error, 3)
-	for i := range cap(done) {
-		go func() { done <- w.SendDelta(t.Context(), &StreamDelta{Kind: DeltaText, Index: i, Text: "x"}) }()
-	}
-	select {
-	case err := <-done:
-		t.Fatalf("did not wait: %v", err)
-	default:
-	}
-	g.open()
-	for range cap(done) {
-		if err := <-done; err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		w := NewWriter(g, WriterOptions{Budget: 1000})
+		mustSend(t, w, &System{Subtype: "big", Extra: []byte(`{"x":"` + strings.Repeat("x", 2000) + `"}`)})
+		done := make(chan error, 3)
+		for i := range cap(done) {
+			go func() { done <- w.SendDelta(t.Context(), &StreamDelta{Kind: DeltaText, Index: i, Text: "x"}) }()
+		}
+		synctest.Wait()
+		if len(done) > 0 {
+			t.Fatal("did not wait")
+		}
+		mustSend(t, w, note(1)) // control lines pass
+		g.open()
+		for range cap(done) {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		mustClose(t, w)
+		if n := strings.Count(g.String(), "content_block_delta"); n != 3 {
+			t.Errorf("%d deltas", n)
+		}
+	})
+}
+
+func TestCloseEndsTheWaitForRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		w := NewWriter(g, WriterOptions{Budget: 1})
+		mustSend(t, w, note(1))
+		waiting, closing := make(chan error, 1), make(chan error, 1)
+		go func() { waiting <- w.SendDelta(t.Context(), &StreamDelta{Kind: DeltaText}) }()
+		synctest.Wait()
+		go func() { closing <- w.Close(t.Context()) }()
+		if err := <-waiting; !errors.Is(err, ErrWriterClosed) {
+			t.Errorf("got %v", err)
+		}
+		g.open()
+		if err := <-closing; err != nil {
 			t.Error(err)
 		}
-	}
-	mustClose(t, w)
-	if n := strings.Count(g.String(), "content_block_delta"); n != 3 {
-		t.Errorf("%d deltas", n)
-	}
+	})
 }
 
 // blocks is the text of each block in the lines, by parent, index and kind,
@@ -567,5 +600,53 @@ func TestSendReportsWhatCannotBeEncodedAndGoesOn(t *testing.T) {
 	mustClose(t, w)
 	if out.String() != "{\"type\":\"keep_alive\"}\n" {
 		t.Errorf("got %q", out.String())
+	}
+}
+
+func TestAQueueThatIsNeverEmptyDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	w := NewWriter(g, WriterOptions{})
+	for i := range 10 {
+		mustSend(t, w, note(i))
+	}
+	for i := 10; i < 5000; i++ {
+		g.leave <- struct{}{}
+		mustSend(t, w, note(i))
+	}
+	w.mu.Lock()
+	if cap(w.queue) > 100 || len(w.free) > 100 {
+		t.Errorf("room for %d lines, %d buffers, for a dozen lines", cap(w.queue), len(w.free))
+	}
+	w.mu.Unlock()
+	g.open()
+	mustClose(t, w)
+	r := NewReader(strings.NewReader(g.String()), 0)
+	for i := range 5000 {
+		m, err := r.Next()
+		if err != nil || m.(*System).SessionID != fmt.Sprint(i) {
+			t.Fatalf("line %d: %v, %v", i, m, err)
+		}
+	}
+}
+
+func TestDeltasOfManyParentsAreWhole(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	w := NewWriter(g, WriterOptions{HighWater: 1})
+	for i := range 1000 {
+		mustDelta(t, w, &StreamDelta{ParentToolUseID: fmt.Sprint("p", i%40), Kind: DeltaText, Text: fmt.Sprint(i, ",")})
+	}
+	g.open()
+	mustClose(t, w)
+	got, _ := blocks(t, strings.NewReader(g.String()))
+	for p := range 40 {
+		var want strings.Builder
+		for i := p; i < 1000; i += 40 {
+			fmt.Fprint(&want, i, ",")
+		}
+		if got[fmt.Sprintf("p%d/0/1", p)] != want.String() {
+			t.Errorf("parent %d: %q", p, got[fmt.Sprintf("p%d/0/1", p)])
+		}
 	}
 }
