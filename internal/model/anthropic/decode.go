@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/agentcli/agent/internal/model"
 )
@@ -132,7 +131,7 @@ func (d *decoder) event(data, named []byte) error {
 // cut reports whether err says that data lacks its end.
 func cut(err error, data []byte) bool {
 	var syntax *json.SyntaxError
-	return errors.As(err, &syntax) && syntax.Offset >= int64(len(data)) && strings.HasPrefix(string(data), "{")
+	return errors.As(err, &syntax) && syntax.Offset >= int64(len(data)) && bytes.HasPrefix(data, []byte("{"))
 }
 
 func (d *decoder) take(e *event, data []byte) error {

@@ -205,9 +205,18 @@ func (d *decoder) data(data []byte) error {
 	}
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
+		if cut(err, data) {
+			return d.fail(model.ErrIncomplete, "the stream broke off in the middle of a chunk")
+		}
 		return d.unreadable(err)
 	}
 	return d.take(&c, data)
+}
+
+// cut reports whether err says that data lacks its end.
+func cut(err error, data []byte) bool {
+	var syntax *json.SyntaxError
+	return errors.As(err, &syntax) && syntax.Offset >= int64(len(data)) && bytes.HasPrefix(data, []byte("{"))
 }
 
 // identify remembers the names, without making strings of them each time.
