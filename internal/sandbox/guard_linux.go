@@ -11,7 +11,9 @@ import (
 const guardScript = `trap '' HUP INT TERM
 while read -r _; do :; done
 n=0
-while [ $n -lt 20 ] && found=$("$2" -lsF -e "$1" /proc/[0-9]*/environ); do
+while [ $n -lt 20 ]; do
+	found=$("$2" -lsF -e "$1" /proc/[0-9]*/environ)
+	[ -n "$found" ] || break
 	for e in $found; do
 		p=${e#/proc/}
 		"$2" -qsF -e "$1" "$e" && kill -9 "${p%/environ}"
