@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -366,12 +367,13 @@ var itemKinds = []string{
 	"text", "thinking", "redacted", "tool", "end", "usage", "stop", "ping", "delay_ms", "headers", "raw", "status", "error", "fault",
 }
 
-// kindKey finds the key that says what the item is.
+// kindKey finds the key that says what the item is; of several (a fault has a
+// "text", an error has "headers") the first of its list.
 func kindKey(n *node) (string, error) {
 	if n.kind != '{' {
 		return "", failAt(n.off, "what is emitted is an object, not %s", n.what())
 	}
-	for _, k := range []string{"text", "thinking", "redacted", "tool", "end", "stop", "ping", "headers", "raw", "fault", "error", "status", "usage", "delay_ms"} {
+	for _, k := range []string{"tool", "stop", "fault", "error", "status", "redacted", "raw", "end", "ping", "text", "thinking", "usage", "headers", "delay_ms"} {
 		if n.get(k) != nil {
 			return k, nil
 		}
@@ -400,7 +402,7 @@ func parseItem(n *node) (*item, error) {
 	if err := n.object(keys); err != nil {
 		return nil, err
 	}
-	it.template = !it.literal && hasTemplate(it.pieces)
+	it.template = !it.literal && it.kind != itemRedacted && hasTemplate(it.pieces)
 	return it, nil
 }
 
@@ -520,13 +522,7 @@ func (it *item) tool(n *node, keys parsers) error {
 	}
 	it.pieces = []string{"{}"}
 	it.texts("input_text", keys)
-	keys["tool"] = func(n *node) (err error) {
-		it.name, err = n.string()
-		if err == nil && it.name == "" {
-			return failAt(n.off, `"tool" names the tool to call; it is empty`)
-		}
-		return err
-	}
+	keys["tool"] = func(n *node) (err error) { it.name, err = n.string(); return err }
 	keys["input"] = func(n *node) error {
 		if n.kind != '{' {
 			return failAt(n.off, `"input" is an object, not %s; a broken one is written as "input_text"`, n.what())
@@ -542,13 +538,21 @@ func (it *item) tool(n *node, keys parsers) error {
 	return nil
 }
 
+// knownStop reports whether a script can hold s; "" is a stop without a reason.
+func knownStop(s model.StopReason) bool {
+	switch s {
+	case model.StopEndTurn, model.StopToolUse, model.StopMaxTokens, model.StopSequence, model.StopRefusal, model.StopPause, "":
+		return true
+	}
+	return false
+}
+
 func (it *item) stopping(keys parsers) {
 	it.kind = itemStop
 	keys["stop"] = func(n *node) error {
 		s, err := n.string()
 		it.stop = model.StopReason(s)
-		switch it.stop {
-		case model.StopEndTurn, model.StopToolUse, model.StopMaxTokens, model.StopSequence, model.StopRefusal, model.StopPause, "":
+		if err != nil || knownStop(it.stop) {
 			return err
 		}
 		return failAt(n.off, `unknown stop reason %q; it is one of end_turn, tool_use, max_tokens, stop_sequence, refusal, pause_turn`, s)
@@ -781,7 +785,7 @@ func (n *node) millis() (time.Duration, error) {
 
 func (n *node) seconds() (time.Duration, error) {
 	v, err := n.number(4e9, "seconds")
-	return time.Duration(v * float64(time.Second)), err
+	return time.Duration(math.Round(v * float64(time.Second))), err
 }
 
 func (n *node) isTrue() error {

@@ -37,7 +37,7 @@ type answer struct {
 type encoder interface {
 	open(b []byte, bl block) []byte
 	delta(b []byte, text string, n int) []byte // one of n equal events
-	sign(b []byte, sig string) []byte // "": no signature, also not a made one
+	sign(b []byte, sig string) []byte          // "": no signature, also not a made one
 	close(b []byte, invalid string) []byte
 	finish(b []byte, f finish) []byte
 	noFinish(b []byte) []byte // what comes at the end when the finish marker is missing
