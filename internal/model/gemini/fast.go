@@ -278,12 +278,12 @@ func (s *scanner) plain() []byte {
 	if s.bad {
 		return nil
 	}
-	start := s.i
-	for ; s.i < len(s.b); s.i++ {
-		switch c := s.b[s.i]; {
+	b := s.b[s.i:]
+	for i, c := range b {
+		switch {
 		case c == '"':
-			s.i++
-			return s.b[start : s.i-1]
+			s.i += i + 1
+			return b[:i]
 		case c == '\\' || c < 0x20 || c >= utf8.RuneSelf:
 			s.bad = true
 			return nil

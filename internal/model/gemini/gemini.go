@@ -42,7 +42,10 @@ type Options struct {
 	// CredentialsFile is a Google credentials file for Vertex. Without it (and
 	// without APIKey) application default credentials are looked for where
 	// Google's tools keep them, at the first Stream: GOOGLE_APPLICATION_CREDENTIALS,
-	// gcloud's file in the home directory, the metadata server.
+	// gcloud's file in the home directory, the metadata server. Google's auth
+	// library itself reads GOOGLE_CLOUD_QUOTA_PROJECT and
+	// GOOGLE_CLOUD_UNIVERSE_DOMAIN for Vertex; nothing else is taken from the
+	// environment.
 	CredentialsFile string
 	// HTTPClient carries the requests, also those for access tokens; it needs no
 	// timeout. Redirects are not followed whatever it says, for they would carry

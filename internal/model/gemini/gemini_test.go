@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -557,5 +558,32 @@ func TestRedirectsDoNotCarryTheKeyElsewhere(t *testing.T) {
 	})
 	if _, err := run(t, s, hello()); err == nil || len(s.bodies) != 1 {
 		t.Errorf("error %v, %d requests", err, len(s.bodies))
+	}
+}
+
+func TestConcurrentStreamsKeepTheirRequestsApart(t *testing.T) {
+	t.Parallel()
+	s := serve(t, events(helloChunk, helloEnd))
+	shared := history(5)
+	var wg sync.WaitGroup
+	for range 6 {
+		own := history(3)
+		wg.Go(func() {
+			for n := range 3 {
+				for _, messages := range [][]*model.Message{own[:2*n+1], shared[:4*n+1]} {
+					req := hello()
+					req.Messages = messages
+					if err := s.Stream(context.Background(), req, func(model.Delta) {}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for range len(s.bodies) {
+		if b := <-s.bodies; !json.Valid(b) {
+			t.Errorf("not JSON: %s", b)
+		}
 	}
 }
