@@ -64,6 +64,7 @@ type block struct {
 	Title     string          `json:"title,omitempty"`
 	Signature *string         `json:"signature,omitempty"`
 	SignedBy  string          `json:"signature_provider,omitempty"`
+	SignedAt  int             `json:"signature_from,omitempty"`
 }
 
 type source struct {
@@ -150,7 +151,7 @@ func encodeBlock(b model.Block) block {
 
 func sign(b block, s model.Signature) block {
 	if s.Value != "" {
-		b.Signature, b.SignedBy = &s.Value, s.Provider
+		b.Signature, b.SignedBy, b.SignedAt = &s.Value, s.Provider, s.From
 	}
 	return b
 }

@@ -87,7 +87,7 @@ func decodeBlocks(in []block) []model.Block {
 func decodeBlock(b block) model.Block {
 	var sig model.Signature
 	if b.Signature != nil && *b.Signature != "" {
-		sig = model.Signature{Provider: b.SignedBy, Value: *b.Signature}
+		sig = model.Signature{Provider: b.SignedBy, Value: *b.Signature, From: b.SignedAt}
 	}
 	switch b.Type {
 	case "text":

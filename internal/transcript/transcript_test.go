@@ -44,7 +44,7 @@ func conversation() []Entry {
 			model.Document{MediaType: "application/pdf", Name: "a.pdf", Data: []byte("%PDF")}),
 		said("a1", "msg1", model.Thinking{Text: "hm", Sig: model.Signature{Provider: "anthropic", Value: "c2ln+/="}}),
 		said("a2", "msg1", model.Thinking{Redacted: "opaque"}),
-		said("a3", "msg1", model.Text{Text: "on it", Sig: model.Signature{Provider: "gemini", Value: "AAA="}}),
+		said("a3", "msg1", model.Text{Text: "on it", Sig: model.Signature{Provider: "gemini", Value: "AAA=", From: 3}}),
 		said("a4", "msg1", model.ToolUse{ID: "t1", Name: "read_file", Input: json.RawMessage(`{"a":1}`), Sig: model.Signature{Provider: "gemini", Value: "BBB="}}),
 		said("a5", "msg1", model.ToolUse{ID: "t2", Name: "edit", Input: json.RawMessage(`{}`), Invalid: "{oops"}),
 		user("r1", model.ToolResult{ToolUseID: "t1", Name: "read_file", Blocks: []model.Block{model.Text{Text: "x"}, model.Image{MediaType: "image/png", Data: []byte("p")}}}),

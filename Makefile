@@ -1,0 +1,57 @@
+# The two commands that matter: `make demo` and `make test`.
+GO      ?= go
+BIN     := bin/agent
+VERSION ?= 0.1.0
+LDFLAGS := -s -w -X github.com/agentcli/agent/internal/cli.Version=$(VERSION)
+export CGO_ENABLED ?= 0
+FUZZTIME ?= 5s
+
+.PHONY: all build demo test race fuzz soak bench check fmt clean
+
+all: build
+
+build:
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/agent
+
+# The main job, without a key: a scripted model drives the real loop and the
+# real tools over a copy of a small project whose test fails before and passes
+# after.
+demo: build
+	sh demo/run.sh $(abspath $(BIN))
+
+# The gate. CI runs this and nothing else.
+test: fmt
+	$(GO) build ./...
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./cmd/agent
+	GOOS=windows $(GO) vet ./cmd/agent
+	$(MAKE) --no-print-directory race
+	$(MAKE) --no-print-directory fuzz
+	sh demo/run.sh --check $(abspath $(BIN))
+
+race: build
+	sh scripts/setup.sh
+	CGO_ENABLED=1 AGENT_BINARY=$(abspath $(BIN)) $(GO) test -race -shuffle=on -timeout 10m ./...
+
+# Each fuzz target for FUZZTIME; the seeds run with the tests.
+fuzz:
+	sh scripts/fuzz.sh $(FUZZTIME)
+
+# Long fuzzing and endurance.
+soak: build
+	sh scripts/fuzz.sh 60s
+	AGENT_BINARY=$(abspath $(BIN)) AGENT_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'Soak' ./integration/...
+
+# Figures, side by side with floor programs: one table.
+bench: build
+	$(GO) run ./bench -agent $(abspath $(BIN))
+
+check:
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@2025.1.1 ./...
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
+
+fmt:
+	@out=$$(gofmt -l cmd internal integration bench demo); if [ -n "$$out" ]; then echo "gofmt these:"; echo "$$out"; exit 1; fi
+
+clean:
+	rm -rf bin dist

@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/policy"
+)
+
+// Input is one line of the user: it becomes one turn.
+type Input struct {
+	UUID       string // of the user message; made up if empty
+	Blocks     []model.Block
+	AppendOnly bool // add to the history, start no turn
+
+	// These hold for this turn only.
+	Model    string       // empty: the conversation's
+	Mode     *policy.Mode // nil: the conversation's
+	MaxTurns int          // 0: the conversation's
+
+	// Size is what the input takes in memory, in bytes; it counts against the
+	// queue's limit.
+	Size int
+	// Err makes the input a failed one: its turn ends at once with this error.
+	Err error
+}
+
+// inbox is the ordered queue of inputs. It never blocks the one who puts.
+type inbox struct {
+	mu     sync.Mutex
+	items  []Input
+	bytes  int // sum of the items' sizes
+	closed bool
+	ready  chan struct{} // one slot; filled when there may be something to take
+}
+
+func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
+
+// maxQueued bounds the sizes of the inputs that wait, in bytes.
+const maxQueued = 256 << 20
+
+// ErrQueueFull says that an input was refused because too much waits already.
+var ErrQueueFull = errors.New("too much input is waiting already: send this again after the next result")
+
+// put adds in, or what it refused of it, and reports whether the inbox was
+// still open.
+func (b *inbox) put(in Input) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	if b.bytes+in.Size > maxQueued {
+		in = Input{UUID: in.UUID, Err: ErrQueueFull}
+	}
+	b.bytes += in.Size
+	b.items = append(b.items, in)
+	b.wake()
+	return true
+}
+
+func (b *inbox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.wake()
+}
+
+// wake is called with mu held.
+func (b *inbox) wake() {
+	select {
+	case b.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the oldest input, if there is one, and whether more may come.
+func (b *inbox) take() (in Input, ok, open bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.items) == 0 {
+		return Input{}, false, !b.closed
+	}
+	in = b.items[0]
+	b.bytes -= in.Size
+	b.items[0] = Input{}
+	b.items = b.items[1:]
+	return in, true, true
+}
+
+func (b *inbox) len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.items)
+}
+
+// pending returns the uuids of the inputs that wait.
+func (b *inbox) pending() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ids := make([]string, len(b.items))
+	for i := range b.items {
+		ids[i] = b.items[i].UUID
+	}
+	return ids
+}

@@ -1,0 +1,62 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/agentcli/agent/internal/agent"
+)
+
+// Text writes the answer of each turn as plain text, and what went wrong to
+// Err.
+type Text struct {
+	Out Output
+	Err io.Writer
+}
+
+// Event implements Projector.
+func (p *Text) Event(_ context.Context, e agent.Event) {
+	ended, ok := e.(*agent.TurnEnded)
+	if !ok {
+		return
+	}
+	r := ended.Result
+	if r.IsError {
+		fmt.Fprintf(p.Err, "error: %s\n", problem(r))
+		if r.APIError != nil {
+			return // the text is the problem
+		}
+	}
+	if r.Text != "" {
+		_ = p.Out.SendText(strings.TrimSuffix(r.Text, "\n"))
+	}
+}
+
+// problem says what went wrong in one line.
+func problem(r agent.Result) string {
+	switch {
+	case r.APIError != nil:
+		return r.APIError.Error()
+	case len(r.Errors) > 0:
+		return strings.Join(r.Errors, "; ")
+	case r.Err != nil:
+		return r.Err.Error()
+	}
+	return string(r.Terminal)
+}
+
+// JSON writes the result of each turn as one JSON object on one line.
+type JSON struct {
+	Facts *Facts
+	Out   Output
+}
+
+// Event implements Projector. The object is whole, whatever its size: the
+// limit on frames is for hosts that read line by line.
+func (p *JSON) Event(_ context.Context, e agent.Event) {
+	if ended, ok := e.(*agent.TurnEnded); ok {
+		_ = p.Out.Send(p.Facts.Result(ended.Result))
+	}
+}
