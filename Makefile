@@ -2,7 +2,7 @@
 GO      ?= go
 BIN     := bin/agent
 VERSION ?= 0.1.0
-LDFLAGS := -s -w -X github.com/agentcli/agent/internal/cli.Version=$(VERSION)
+LDFLAGS := -s -w -X github.com/agentcli/agent/internal/cli/version.Own=$(VERSION)
 export CGO_ENABLED ?= 0
 FUZZTIME ?= 5s
 

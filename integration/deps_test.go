@@ -16,6 +16,7 @@ const module = "github.com/agentcli/agent"
 // directly. A package that is not here has no rule and fails the test.
 var mayImport = map[string][]string{
 	"cmd/agent":                {"internal/cli"},
+	"internal/cli/version":     {},
 	"internal/streamjson":      {},
 	"internal/policy":          {},
 	"internal/sandbox":         {},

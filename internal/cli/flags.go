@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/agentcli/agent/internal/policy"
+)
+
+// Formats of input and output.
+const (
+	formatText       = "text"
+	formatJSON       = "json"
+	formatStreamJSON = "stream-json"
+)
+
+// options are the flags of the main command, as given.
+type options struct {
+	prompt       string
+	promptFile   string
+	outputFormat string
+	inputFormat  string
+	partial      bool
+
+	model              string
+	systemPrompt       string
+	systemPromptFile   string
+	appendSystemPrompt string
+	maxTurns           int
+
+	permissionMode  string
+	approvalMode    string
+	allowedTools    []string
+	disallowedTools []string
+	tools           string
+	onDeny          string
+	addDirs         []string
+	includeDirs     []string
+
+	sessionID      string
+	verbose        bool
+	debug          bool
+	debugFile      string
+	record         string
+	recordProtocol string
+
+	protocolVersion bool
+	version         bool
+
+	args    []string
+	changed func(flag string) bool
+}
+
+func (o *options) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.prompt, "prompt", "p", "", "the prompt; run without a terminal and end with the answer")
+	f.StringVar(&o.promptFile, "prompt-file", "", "read the prompt from a file")
+	f.StringVarP(&o.outputFormat, "output-format", "o", formatText, "text, json or stream-json")
+	f.StringVar(&o.inputFormat, "input-format", formatText, "text or stream-json (a JSON line per turn on stdin)")
+	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json output: also the pieces of messages as they come")
+	f.StringVarP(&o.model, "model", "m", "", "model: a name, or provider/name")
+	f.StringVar(&o.systemPrompt, "system-prompt", "", "replace the system prompt")
+	f.StringVar(&o.systemPromptFile, "system-prompt-file", "", "replace the system prompt by a file's text")
+	f.StringVar(&o.appendSystemPrompt, "append-system-prompt", "", "add to the system prompt")
+	f.IntVar(&o.maxTurns, "max-turns", 0, "end a turn after this many requests to the model (0: no limit)")
+	f.StringVar(&o.permissionMode, "permission-mode", "", "default, plan, auto-edit or yolo")
+	f.StringVar(&o.approvalMode, "approval-mode", "", "the same as --permission-mode")
+	f.StringArrayVar(&o.allowedTools, "allowed-tools", nil, "tools that run without asking (comma-separated names)")
+	f.StringArrayVar(&o.disallowedTools, "disallowed-tools", nil, "tools that the model does not get (comma-separated names)")
+	f.StringVar(&o.tools, "tools", "default", `the built-in tools to offer: names, "default" for all, "" for none`)
+	f.StringVar(&o.onDeny, "on-deny", "continue", "what a denied tool call does to the run: continue or fail")
+	f.StringArrayVar(&o.addDirs, "add-dir", nil, "a further folder that tools may work in")
+	f.StringArrayVar(&o.includeDirs, "include-directories", nil, "the same as --add-dir; comma-separated")
+	f.StringVar(&o.sessionID, "session-id", "", "the session's id, a UUID that is not in use")
+	f.BoolVar(&o.verbose, "verbose", false, "log what happens to stderr (no effect with stream-json output)")
+	f.BoolVar(&o.debug, "debug", false, "log in detail to stderr")
+	f.StringVar(&o.debugFile, "debug-file", "", "log in detail to a file")
+	f.StringVar(&o.record, "record", "", "write the model's traffic to a model script, without secrets")
+	f.StringVar(&o.recordProtocol, "record-protocol", "", "write the JSON lines of both directions to a file")
+	f.BoolVarP(&o.protocolVersion, "protocol-version", "v", false, "print the version of the protocol and of this program")
+	f.BoolVar(&o.version, "version", false, "print the version of this program")
+	f.SetNormalizeFunc(normalizeFlag)
+	o.changed = f.Changed
+}
+
+// check finds what makes no sense before anything is done.
+func (o *options) check() error {
+	if err := oneOf("output-format", o.outputFormat, formatText, formatJSON, formatStreamJSON); err != nil {
+		return err
+	}
+	if err := oneOf("input-format", o.inputFormat, formatText, formatStreamJSON); err != nil {
+		return err
+	}
+	if err := oneOf("on-deny", o.onDeny, "continue", "fail"); err != nil {
+		return err
+	}
+	switch {
+	case o.partial && o.outputFormat != formatStreamJSON:
+		return fail(ExitUsage, "--include-partial-messages needs --output-format stream-json: other formats have no place for pieces of messages")
+	case o.maxTurns < 0:
+		return fail(ExitUsage, "--max-turns is %d: give a positive number, or 0 for no limit", o.maxTurns)
+	case o.systemPrompt != "" && o.systemPromptFile != "":
+		return fail(ExitUsage, "give --system-prompt or --system-prompt-file, not both")
+	case o.changed("prompt") && o.promptFile != "":
+		return fail(ExitUsage, "give the prompt with --prompt or --prompt-file, not both")
+	case o.permissionMode != "" && o.approvalMode != "" && o.permissionMode != o.approvalMode:
+		return fail(ExitUsage, "--permission-mode %s and --approval-mode %s contradict each other", o.permissionMode, o.approvalMode)
+	case o.inputFormat == formatStreamJSON && o.hasPrompt():
+		return fail(ExitUsage, "with --input-format stream-json the prompts come on stdin: leave out %s", o.promptSource())
+	}
+	if o.sessionID != "" {
+		if id, err := uuid.Parse(o.sessionID); err != nil || id.String() != strings.ToLower(o.sessionID) {
+			return fail(ExitUsage, "--session-id %q is not a UUID such as %s", o.sessionID, uuid.NewString())
+		}
+	}
+	return nil
+}
+
+func oneOf(flag, value string, valid ...string) error {
+	for _, v := range valid {
+		if v == value {
+			return nil
+		}
+	}
+	return fail(ExitUsage, "--%s is %q: use one of %s", flag, value, strings.Join(valid, ", "))
+}
+
+// hasPrompt reports whether a prompt was given otherwise than on stdin alone.
+func (o *options) hasPrompt() bool { return o.promptSource() != "" }
+
+func (o *options) promptSource() string {
+	switch {
+	case o.changed("prompt"):
+		return "--prompt"
+	case o.promptFile != "":
+		return "--prompt-file"
+	case len(o.args) > 0:
+		return "the prompt argument"
+	}
+	return ""
+}
+
+// mode returns the permission mode that the flags ask for, "" for none.
+func (o *options) mode() (policy.Mode, error) {
+	name := o.permissionMode
+	if name == "" {
+		name = o.approvalMode
+	}
+	if name == "" {
+		return "", nil
+	}
+	m, err := policy.ParseMode(name)
+	if err != nil {
+		return "", fail(ExitUsage, "%w", err)
+	}
+	return m, nil
+}
+
+// dirs returns the further folders.
+func (o *options) dirs() []string {
+	out := append([]string(nil), o.addDirs...)
+	for _, list := range o.includeDirs {
+		for d := range strings.SplitSeq(list, ",") {
+			if d = strings.TrimSpace(d); d != "" {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// parseRules reads the lists of a rule flag.
+func parseRules(flag string, lists []string) ([]policy.Rule, error) {
+	var out []policy.Rule
+	for _, list := range lists {
+		for _, text := range policy.SplitRules(list) {
+			r, err := policy.ParseRule(text)
+			if err != nil {
+				return nil, fail(ExitUsage, "%s: %w", flag, err)
+			}
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// readTextFile reads a file that a flag names.
+func readTextFile(flag, path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fail(ExitInput, "%s: %w", flag, err)
+	}
+	return string(data), nil
+}

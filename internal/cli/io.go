@@ -1,0 +1,48 @@
+// Package cli is the command line: flags, wiring, and the one place where
+// errors become exit codes and text for people. It is the only package that
+// knows all the others, and with cmd/agent the only one that touches the
+// process: its streams, environment and signals.
+package cli
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// IO is what a run meets of the outside.
+type IO struct {
+	In     io.Reader
+	Out    io.Writer
+	Err    io.Writer
+	Getenv func(string) string
+	Env    []string // the whole environment, for children
+	Dir    string   // working directory
+	// Signals are those that end a run: SIGINT and SIGTERM.
+	Signals <-chan os.Signal
+	// TTY facts; false for what is not a terminal.
+	InTTY, OutTTY, ErrTTY bool
+}
+
+// System returns the IO of this process. From then on SIGINT and SIGTERM come
+// by Signals, and SIGPIPE becomes a failed write.
+func System() (IO, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return IO{}, err
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not Ignore, which children would inherit
+	return IO{
+		Signals: signals,
+		In:      os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Getenv: os.Getenv, Env: os.Environ(), Dir: dir,
+		InTTY:  term.IsTerminal(int(os.Stdin.Fd())),
+		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
+		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
+	}, nil
+}

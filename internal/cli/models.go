@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/agentcli/agent/internal/agent"
+	"github.com/agentcli/agent/internal/cli/version"
+	"github.com/agentcli/agent/internal/httpclient"
+	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/model/anthropic"
+	"github.com/agentcli/agent/internal/model/gemini"
+	"github.com/agentcli/agent/internal/model/openai"
+	"github.com/agentcli/agent/internal/model/scripted"
+	"github.com/agentcli/agent/internal/settings"
+)
+
+// models builds the models that names ask for, each once. It is safe for
+// concurrent use.
+type models struct {
+	set     *settings.Settings
+	getenv  func(string) string
+	catalog *model.Catalog
+	cred    model.Credentials
+	http    *http.Client
+	local   *model.Target // a local server that was found, when nothing is configured
+	// wrap is put around each provider, outermost; nil: nothing is.
+	wrap func(model.Provider) model.Provider
+
+	mu    sync.Mutex // guards built
+	built map[string]agent.Model
+}
+
+// newModels reads what is configured. It looks for a local server, for at most
+// 300 ms, only if nothing is.
+func newModels(ctx context.Context, cio IO, set *settings.Settings) (*models, error) {
+	m := &models{set: set, getenv: cio.Getenv, catalog: model.DefaultCatalog(), built: map[string]agent.Model{}}
+	if path := set.String(settings.CatalogFile); path != "" {
+		if err := m.loadCatalog(path); err != nil {
+			return nil, err
+		}
+	}
+	client, err := httpclient.Client(networkOptions(cio, set))
+	if err != nil {
+		return nil, fail(ExitSettings, "network settings: %w", err)
+	}
+	m.http = client
+	m.cred = m.credentials()
+	_, err = m.catalog.Resolve(set.String(settings.Model), m.cred)
+	if set.String(settings.Model) == "" && errors.Is(err, model.ErrNoCredentials) {
+		if t, perr := model.ProbeLocal(ctx, client); perr == nil {
+			m.local = &t
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, startError(err)
+	}
+	if _, err := m.resolve(""); err != nil {
+		return nil, startError(err)
+	}
+	return m, nil
+}
+
+// startError gives the error of a model that cannot be built its exit code.
+func startError(err error) error {
+	if errors.Is(err, model.ErrNoCredentials) {
+		return &exitError{ExitAuth, messageOf(err)}
+	}
+	var coded *exitError
+	if errors.As(err, &coded) {
+		return err
+	}
+	return &exitError{ExitUsage, messageOf(err)}
+}
+
+// messageOf is err without the prefix that is meant for failed requests.
+func messageOf(err error) error {
+	var e *model.Error
+	if errors.As(err, &e) && e.Kind == model.ErrConfigured {
+		return errors.New(e.Message)
+	}
+	return err
+}
+
+func (m *models) loadCatalog(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fail(ExitSettings, "%s: %w", settings.CatalogFile, err)
+	}
+	defer f.Close()
+	if m.catalog, err = model.LoadCatalog(f); err != nil {
+		return fail(ExitSettings, "%s %s: %w", settings.CatalogFile, path, err)
+	}
+	return nil
+}
+
+// networkOptions says how to reach the network.
+func networkOptions(cio IO, set *settings.Settings) httpclient.Options {
+	env := func(name string) string {
+		if v := cio.Getenv(name); v != "" {
+			return v
+		}
+		return cio.Getenv(strings.ToLower(name))
+	}
+	noProxy := set.String(settings.NoProxy)
+	if noProxy == "" {
+		noProxy = env("NO_PROXY")
+	}
+	return httpclient.Options{
+		HTTPProxy: env("HTTP_PROXY"), HTTPSProxy: env("HTTPS_PROXY"), AllProxy: env("ALL_PROXY"), NoProxy: noProxy,
+		Proxy: set.String(settings.Proxy), CAFile: set.String(settings.CAFile), UserAgent: "agent/" + version.Own,
+	}
+}
+
+// credentials reads keys and addresses: the environment, and for each provider
+// what the settings say instead.
+func (m *models) credentials() model.Credentials {
+	env := m.getenv
+	c := model.Credentials{
+		GeminiKey: m.key("gemini", env("GEMINI_API_KEY")), GeminiModel: env("GEMINI_MODEL"),
+		GeminiBaseURL: m.base("gemini", env("GOOGLE_GEMINI_BASE_URL")),
+		GoogleKey:     env("GOOGLE_API_KEY"), UseVertex: isTrue(env("GOOGLE_GENAI_USE_VERTEXAI")),
+		Project: env("GOOGLE_CLOUD_PROJECT"), Location: env("GOOGLE_CLOUD_LOCATION"),
+		OpenAIKey: m.key("openai", env("OPENAI_API_KEY")), OpenAIBaseURL: m.base("openai", env("OPENAI_BASE_URL")), OpenAIModel: env("OPENAI_MODEL"),
+		AnthropicKey: m.key("anthropic", env("ANTHROPIC_API_KEY")), AnthropicAuthToken: env("ANTHROPIC_AUTH_TOKEN"),
+		AnthropicBaseURL: m.base("anthropic", env("ANTHROPIC_BASE_URL")), AnthropicModel: env("ANTHROPIC_MODEL"),
+		DashScopeKey: m.key("dashscope", env("DASHSCOPE_API_KEY")), DashScopeBaseURL: m.base("dashscope", ""),
+		OpenRouterKey: m.key("openrouter", env("OPENROUTER_API_KEY")), OllamaHost: m.base("ollama", env("OLLAMA_HOST")),
+	}
+	return c
+}
+
+// key returns the provider's key: of the variable that the settings name, else
+// the usual one's.
+func (m *models) key(provider, usual string) string {
+	if name := m.set.Provider(provider).APIKeyEnv; name != "" {
+		return m.getenv(name)
+	}
+	return usual
+}
+
+func (m *models) base(provider, usual string) string {
+	if url := m.set.Provider(provider).BaseURL; url != "" {
+		return url
+	}
+	return usual
+}
+
+func isTrue(s string) bool {
+	switch strings.ToLower(s) {
+	case "1", "true", "yes", "on":
+		return true
+	}
+	return false
+}
+
+// resolve returns the model of a name; "" is the configured or default one. It
+// is offline.
+func (m *models) resolve(name string) (agent.Model, error) {
+	if name == "" {
+		name = m.set.String(settings.Model)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if built, ok := m.built[name]; ok {
+		return built, nil
+	}
+	t, err := m.target(name)
+	if err != nil {
+		return agent.Model{}, err
+	}
+	p, err := m.provider(t)
+	if err != nil {
+		return agent.Model{}, err
+	}
+	built := agent.Model{
+		Provider: m.decorate(p), ProviderName: t.Vendor, Name: t.Model, Display: t.Model, Info: m.catalog.Lookup(t.Vendor, t.Model),
+	}
+	m.built[name] = built
+	return built, nil
+}
+
+func (m *models) target(name string) (model.Target, error) {
+	if name == "" && m.local != nil {
+		return *m.local, nil
+	}
+	return m.catalog.Resolve(name, m.cred)
+}
+
+// decorate adds what every provider has: a stall watch, retries, a recorder.
+func (m *models) decorate(p model.Provider) model.Provider {
+	p = model.StallWatch(p, m.set.Milliseconds(settings.IdleTimeoutMs))
+	p = model.Retry(p, model.RetryOptions{Budget: m.set.Milliseconds(settings.RetryBudgetMs)})
+	if m.wrap != nil {
+		p = m.wrap(p)
+	}
+	return p
+}
+
+// provider builds the adapter of a target.
+func (m *models) provider(t model.Target) (model.Provider, error) {
+	headers := http.Header{}
+	for k, v := range m.set.Provider(t.Vendor).Headers {
+		headers.Set(k, v)
+	}
+	switch t.Provider {
+	case "gemini":
+		return gemini.New(gemini.Options{
+			APIKey: t.Key, BaseURL: t.BaseURL, Vertex: t.Vertex, Project: t.Project, Location: t.Location,
+			CredentialsFile: m.getenv("GOOGLE_APPLICATION_CREDENTIALS"), HTTPClient: m.http, Headers: headers,
+		})
+	case "openai":
+		return openai.New(openai.Options{
+			Name: t.Vendor, APIKey: t.Key, BaseURL: t.BaseURL, HTTPClient: m.http, Headers: headers,
+			Organization: m.getenv("OPENAI_ORG_ID"), Project: m.getenv("OPENAI_PROJECT_ID"),
+		})
+	case "anthropic":
+		return anthropic.New(anthropic.Options{
+			APIKey: t.Key, AuthToken: t.AuthToken, BaseURL: t.BaseURL, HTTPClient: m.http, Headers: headers,
+		})
+	case "scripted":
+		return newScripted(t.Model)
+	}
+	return nil, fmt.Errorf("no adapter for provider %q", t.Provider)
+}
+
+// newScripted plays a script file.
+func newScripted(path string) (model.Provider, error) {
+	script, err := scripted.Load(path)
+	if err != nil {
+		return nil, fail(ExitInput, "model script: %w", err)
+	}
+	return scripted.New(script, scripted.Options{}), nil
+}
+
+// keySource names where the credentials of the start model come from.
+func (m *models) keySource() string {
+	t, err := m.target(m.set.String(settings.Model))
+	if err != nil {
+		return "none"
+	}
+	if name := m.set.Provider(t.Vendor).APIKeyEnv; name != "" && t.Key != "" {
+		return name
+	}
+	for _, name := range []string{
+		"GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DASHSCOPE_API_KEY", "OPENROUTER_API_KEY",
+	} {
+		if t.Key != "" && m.getenv(name) == t.Key {
+			return name
+		}
+	}
+	if t.AuthToken != "" {
+		return "ANTHROPIC_AUTH_TOKEN"
+	}
+	return "none"
+}
+
+func (m *models) close() { m.http.CloseIdleConnections() }

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Main runs the program with args (without its name) and returns its exit
+// code. It returns when everything that it started has ended. Signals come by
+// io.Signals.
+func Main(ctx context.Context, io IO, args []string) ExitCode {
+	root := newRoot(io)
+	root.SetArgs(args)
+	root.SetOut(io.Out)
+	root.SetErr(io.Err)
+	root.SetIn(io.In)
+	err := root.ExecuteContext(ctx)
+	return report(io, err)
+}
+
+// report prints what went wrong, unless that was done where it happened, and
+// returns the code.
+func report(io IO, err error) ExitCode {
+	if err == nil {
+		return ExitOK
+	}
+	var coded *exitError
+	var ended *endedError
+	switch {
+	case errors.As(err, &ended):
+		return ended.code
+	case errors.As(err, &coded):
+		fmt.Fprintf(io.Err, "error: %v\n", err)
+		if coded.code == ExitUsage {
+			fmt.Fprintln(io.Err, "See 'agent --help'.")
+		}
+		return coded.code
+	}
+	fmt.Fprintf(io.Err, "error: %v\nSee 'agent --help'.\n", err)
+	return ExitUsage // cobra's own errors
+}
+
+// endedError carries an exit code of a run that has told its story already.
+type endedError struct{ code ExitCode }
+
+func (e *endedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+func newRoot(io IO) *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "agent [flags] [prompt]",
+		Short: "An AI coding agent for terminals, pipes, SDKs and CI",
+		Long: `agent works on the project in the current folder: it reads, searches, edits and
+runs what your prompt asks for, with the model of your choice.
+
+  agent                          talk to it in a terminal
+  agent -p "fix the failing test"   one prompt, one answer
+  git diff | agent -p "review this diff" -
+  agent --input-format stream-json --output-format stream-json   JSON lines both ways`,
+		Args:          cobra.ArbitraryArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.args = args
+			return runMain(cmd.Context(), io, o)
+		},
+	}
+	o.bind(cmd)
+	cmd.CompletionOptions.HiddenDefaultCmd = false
+	cmd.AddCommand(newConfigCmd(io), newModelCmd(io))
+	return cmd
+}
+
+// flagAliases are the spellings of other agent CLIs.
+var flagAliases = map[string]string{
+	"allowedTools":    "allowed-tools",
+	"disallowedTools": "disallowed-tools",
+	"print":           "prompt",
+}
+
+func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if alias, ok := flagAliases[name]; ok {
+		name = alias
+	}
+	return pflag.NormalizedName(name)
+}
+
+// stopError is the cause of a run that a signal ended.
+type stopError struct {
+	signal string
+	code   ExitCode
+}
+
+func (e *stopError) Error() string { return "stopped by " + strings.ToUpper(e.signal) }

@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/agentcli/agent/internal/agent"
+	"github.com/agentcli/agent/internal/cli/version"
+	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/session"
+	"github.com/agentcli/agent/internal/settings"
+	"github.com/agentcli/agent/internal/streamjson"
+	"github.com/agentcli/agent/internal/telemetry"
+	"github.com/agentcli/agent/internal/usage"
+)
+
+// stuckLimit is how long a run that was told to end waits for an output that
+// does not move.
+const stuckLimit = 2 * time.Second
+
+// runMain is the main command: chat on a terminal, else one headless run.
+func runMain(ctx context.Context, cio IO, o *options) error {
+	switch {
+	case o.protocolVersion:
+		fmt.Fprintln(cio.Out, version.ProtocolLine())
+		return nil
+	case o.version:
+		fmt.Fprintln(cio.Out, version.Line())
+		return nil
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	ctx = telemetry.WithTraceParent(ctx, cio.Getenv("TRACEPARENT"), cio.Getenv("TRACESTATE"))
+	if o.wantsChat(cio) {
+		return runChat(ctx, cio, o)
+	}
+	return runHeadless(ctx, cio, o)
+}
+
+// wantsChat reports whether a person sits there to talk to.
+func (o *options) wantsChat(cio IO) bool {
+	return cio.InTTY && cio.OutTTY && !o.changed("prompt") && o.promptFile == "" &&
+		o.inputFormat == formatText && o.outputFormat == formatText &&
+		!(len(o.args) > 0 && o.args[len(o.args)-1] == "-")
+}
+
+// runHeadless runs the prompts that flags and stdin give, and ends.
+func runHeadless(ctx context.Context, cio IO, o *options) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer cio.onSignal(cancel)()
+
+	out := streamjson.NewWriter(cio.Out, streamjson.WriterOptions{})
+	w, err := newWiring(ctx, cio, o, policy.Nobody{})
+	if err == nil {
+		defer w.close()
+		err = runSession(ctx, cancel, cio, o, w, out)
+	} else {
+		startFailed(o, out, err)
+	}
+	if derr := drain(ctx, out); derr != nil && stopCode(ctx) == 0 {
+		fmt.Fprintf(cio.Err, "error: %v\n", derr)
+		return &endedError{ExitUnwritable}
+	}
+	if code := stopCode(ctx); code != 0 {
+		return &endedError{code}
+	}
+	return err
+}
+
+// runSession runs one session to its end and says what the exit code is.
+func runSession(ctx context.Context, cancel context.CancelCauseFunc, cio IO, o *options, w *wiring, out *streamjson.Writer) error {
+	cfg := session.Config{Log: w.log}
+	cfg.Out = w.protocol.output(out)
+	cfg.Projector = projector(cio, o, w.facts(), cfg.Out)
+	if o.inputFormat == formatStreamJSON {
+		in := newStdin(w.protocol.input(cio.In))
+		cfg.Lines, cfg.Unblock = streamjson.NewReader(in, 0), in.Unblock
+		cfg.Conversation = agent.New(w.agentConfig())
+	} else {
+		prompt, err := o.readPrompt(cio.In, cio.InTTY)
+		if err != nil {
+			startFailed(o, out, err)
+			return err
+		}
+		cfg.Conversation = agent.New(w.agentConfig())
+		cfg.Conversation.Submit(agent.Input{Blocks: []model.Block{model.Text{Text: prompt}}})
+		cfg.Conversation.CloseInput()
+	}
+	watched := make(chan struct{})
+	go func() { // ends when the output closes or the session is over
+		select {
+		case <-out.Closed():
+			cancel(out.Err())
+		case <-watched:
+		}
+	}()
+	end := session.Run(ctx, cfg)
+	close(watched)
+	return outcome(end, cfg.Conversation)
+}
+
+// outcome turns how a session ended into the error with its exit code.
+func outcome(end session.Outcome, c *agent.Conversation) error {
+	code := ExitOK
+	if end.Turns > 0 {
+		code = resultCode(end.Last)
+	}
+	switch {
+	case end.BadLines > 0:
+		code = ExitInput
+	case code == ExitOK && c.Unsaved() != nil:
+		code = ExitUnwritable
+	}
+	if code == ExitOK {
+		return nil
+	}
+	return &endedError{code}
+}
+
+func projector(cio IO, o *options, facts *session.Facts, out session.Output) session.Projector {
+	switch o.outputFormat {
+	case formatStreamJSON:
+		return &session.Native{Facts: facts, Out: out, Partial: o.partial}
+	case formatJSON:
+		return &session.JSON{Facts: facts, Out: out}
+	}
+	return &session.Text{Out: out, Err: cio.Err}
+}
+
+// startFailed tells a consumer of JSON why there will be no turn.
+func startFailed(o *options, out *streamjson.Writer, err error) {
+	if o.outputFormat == formatText {
+		return
+	}
+	id := o.sessionID
+	if id == "" {
+		id = uuid.NewString()
+	}
+	facts := &session.Facts{SessionID: id, Ledger: new(usage.Ledger)}
+	_ = out.Send(facts.Result(agent.Result{ // drain reports a closed output
+		Subtype: agent.ErrorDuringExecution, IsError: true, Terminal: agent.BadInput, Errors: []string{err.Error()}, Err: err,
+	}))
+}
+
+// drain waits until everything is written, however slow the reader is; once the
+// run was told to end it gives up on a reader that does not move.
+func drain(ctx context.Context, out *streamjson.Writer) error {
+	closing, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer giveUp(nil)
+	done := make(chan error, 1)
+	go func() { done <- out.Close(closing) }() // ends at the latest by giveUp
+	tick := time.NewTicker(stuckLimit)
+	defer tick.Stop()
+	last := out.Stats().WrittenBytes
+	for {
+		select {
+		case err := <-done:
+			if errors.Is(err, streamjson.ErrWriterClosed) {
+				return nil
+			}
+			return err
+		case <-tick.C:
+			now := out.Stats().WrittenBytes
+			if ctx.Err() != nil && now == last {
+				giveUp(errors.New("the reader of the output does not read"))
+			}
+			last = now
+		}
+	}
+}
+
+// stopCode is the exit code of the signal that ended ctx, 0 if none did.
+func stopCode(ctx context.Context) ExitCode {
+	var stop *stopError
+	if errors.As(context.Cause(ctx), &stop) {
+		return stop.code
+	}
+	return 0
+}
+
+// onSignal cancels by the signals that end a run, until the returned function
+// is called.
+func (cio IO) onSignal(cancel context.CancelCauseFunc) (stop func()) {
+	done := make(chan struct{})
+	go func() { // ends with stop
+		for {
+			select {
+			case s := <-cio.Signals:
+				cancel(fmt.Errorf("%w: %w", agent.ErrStopped, signalError(s)))
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+func signalError(s os.Signal) *stopError {
+	if s == os.Interrupt {
+		return &stopError{"SIGINT", ExitInterrupted}
+	}
+	return &stopError{"SIGTERM", ExitTerminated}
+}
+
+// newLog makes the log that the flags ask for; close closes its file.
+func (o *options) newLog(cio IO, sessionID string) (log *slog.Logger, closeLog func(), err error) {
+	level, dst := slog.LevelError, cio.Err
+	closeLog = func() {}
+	switch {
+	case o.debugFile != "":
+		f, err := os.OpenFile(o.debugFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, nil, fail(ExitUsage, "--debug-file: %w", err)
+		}
+		level, dst, closeLog = slog.LevelDebug, io.Writer(f), func() { f.Close() }
+	case o.debug:
+		level = slog.LevelDebug
+	case o.verbose && o.outputFormat != formatStreamJSON:
+		level = slog.LevelInfo
+	}
+	h := slog.NewTextHandler(dst, &slog.HandlerOptions{Level: level})
+	return slog.New(h).With("session_id", sessionID), closeLog, nil
+}
+
+// findDirs works out where the user's files lie.
+func findDirs(cio IO) (settings.Dirs, error) {
+	dirs, err := settings.FindDirs(cio.Getenv, runtime.GOOS)
+	if err != nil {
+		return dirs, fail(ExitSettings, "%w", err)
+	}
+	return dirs, nil
+}

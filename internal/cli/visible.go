@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// visible makes every byte of s harmless to a terminal and visible to a person:
+// control, bidirectional, zero-width and other format characters are written
+// as escapes. Longer than max bytes it is cut, which it says.
+func visible(s string, max int) string {
+	cutBytes := 0
+	if len(s) > max {
+		cutBytes = len(s) - max
+		s = s[:max]
+	}
+	s = escapeRunes(s, func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
+	})
+	if cutBytes > 0 {
+		s += fmt.Sprintf("... (+%d bytes)", cutBytes)
+	}
+	return s
+}
+
+// harmless keeps model text as it is but for what a terminal would obey.
+func harmless(s string) string {
+	return escapeRunes(s, func(r rune) bool {
+		return r != '\n' && r != '\t' && unicode.IsControl(r)
+	})
+}
+
+func escapeRunes(s string, bad func(rune) bool) string {
+	if strings.IndexFunc(s, bad) < 0 {
+		return s
+	}
+	var sb strings.Builder
+	for _, r := range s {
+		if bad(r) {
+			fmt.Fprintf(&sb, "\\u{%x}", r)
+		} else {
+			sb.WriteRune(r)
+		}
+	}
+	return sb.String()
+}
