@@ -1,12 +1,16 @@
 package scripted
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -206,27 +210,35 @@ func TestFaultOnTheFirstRequestsOnlySoThatARetrySucceeds(t *testing.T) {
 func TestWireOptions(t *testing.T) {
 	t.Parallel()
 	a := apiOf(FormatOpenAI)
-	t.Run("slow drip splits characters", func(t *testing.T) {
+	t.Run("drip splits characters", func(t *testing.T) {
 		t.Parallel()
-		srv := serve(t, `{"wire": {"bytes": 1, "every_ms": 0.1}, "emit": [{"text": "日本"}]}`, ServerOptions{})
-		resp := send(t, srv, a, prompted(a, "hi"))
-		var all []byte
-		reads, split := 0, false
-		for buf := make([]byte, 64); ; {
-			n, err := resp.Body.Read(buf)
-			all = append(all, buf[:n]...)
-			if n == 1 {
-				reads++
-				split = split || buf[0] >= 0x80
+		srv := serve(t, `{"wire": {"bytes": 1, "every_ms": 0.01}, "emit": [{"text": "日本"}]}`, ServerOptions{})
+		var body []byte
+		for _, c := range chunks(t, srv, a) {
+			if len(c) != 1 {
+				t.Fatalf("a write of %d bytes: %q", len(c), c)
 			}
-			if err != nil {
-				break
-			}
+			body = append(body, c...)
 		}
-		if !finished(FormatOpenAI, string(all)) || !strings.Contains(string(all), "日本") || reads < len(all)/2 || !split {
-			t.Errorf("%d of %d bytes came alone, within a character: %v", reads, len(all), split)
+		if !finished(FormatOpenAI, string(body)) || !strings.Contains(string(body), "日本") {
+			t.Errorf("%s", body)
 		}
 	})
+	for every, want := range map[int]int{0: 10, 1: 10, 5: 2} {
+		t.Run(fmt.Sprintf("flush every %d", every), func(t *testing.T) {
+			t.Parallel()
+			srv := serve(t, `{"emit": [{"text": "x", "repeat": 10}]}`, ServerOptions{FlushEvery: every})
+			got := 0
+			for _, c := range chunks(t, srv, a) {
+				if strings.Contains(string(c), `"content":"x"`) {
+					got++
+				}
+			}
+			if got != want && every < 5 || got > want+1 {
+				t.Errorf("ten deltas came in %d writes", got)
+			}
+		})
+	}
 	for name, nl := range map[string]string{"cr": "\r", "crlf": "\r\n", "lf": "\n"} {
 		t.Run("newline "+name, func(t *testing.T) {
 			t.Parallel()
@@ -237,6 +249,36 @@ func TestWireOptions(t *testing.T) {
 				t.Errorf("%v %q", err, body)
 			}
 		})
+	}
+}
+
+// chunks returns the chunks of an answer, which are the server's flushes.
+func chunks(t *testing.T, srv *httptest.Server, a api) [][]byte {
+	t.Helper()
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	body := prompted(a, "hi")
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", a.path, len(body), body)
+	all, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(all, []byte("\r\n\r\n"))
+	var out [][]byte
+	for {
+		head, tail, ok := bytes.Cut(rest, []byte("\r\n"))
+		size, err := strconv.ParseUint(string(head), 16, 32)
+		if !ok || err != nil || uint64(len(tail)) < size+2 {
+			t.Fatalf("not a chunk: %q", clip(string(rest), 100))
+		}
+		if size == 0 {
+			return out
+		}
+		out = append(out, tail[:size])
+		rest = tail[size+2:]
 	}
 }
 
