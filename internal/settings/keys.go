@@ -144,7 +144,7 @@ func toolKeys() []Key {
 			Description: "Like `permissions.allow`, under the name of `--allowed-tools`."},
 		{Name: ToolsDisallowed, Type: StringList, normal: nonEmpty,
 			Description: "Like `permissions.deny`, under the name of `--disallowed-tools`."},
-		{Name: ShellTimeoutMs, Type: Int, Default: 120_000, Min: 1, Max: 3_600_000,
+		{Name: ShellTimeoutMs, Type: Int, Default: 120_000, Min: 1, Max: 600_000,
 			Description: "Milliseconds after which a shell command is stopped, unless the call asks for another time."},
 		{Name: ShellMaxOutputChars, Type: Int, Default: 30_000, Min: 1_000, Max: 1_000_000,
 			Description: "Characters of a command's output given to the model: its beginning and its end. The whole stays in a file."},
