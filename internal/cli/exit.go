@@ -13,22 +13,42 @@ import (
 // gemini-cli.
 type ExitCode int
 
-// Exit codes.
+// Exit codes; exitTable says what they mean.
 const (
 	ExitOK          ExitCode = 0
-	ExitFailed      ExitCode = 1   // the run's last result is an error
-	ExitUsage       ExitCode = 2   // flags or arguments that make no sense
-	ExitAuth        ExitCode = 41  // no credentials, or refused ones
-	ExitInput       ExitCode = 42  // bad input: malformed lines, no prompt
-	ExitSettings    ExitCode = 52  // settings that cannot be used
-	ExitTurnLimit   ExitCode = 53  // --max-turns reached
-	ExitLoop        ExitCode = 56  // stopped by a loop guard
-	ExitDenied      ExitCode = 57  // a call was denied, with --on-deny=fail
-	ExitInternal    ExitCode = 70  // a defect of this program
-	ExitUnwritable  ExitCode = 74  // output or transcript could not be written
-	ExitInterrupted ExitCode = 130 // SIGINT
-	ExitTerminated  ExitCode = 143 // SIGTERM
+	ExitFailed      ExitCode = 1
+	ExitUsage       ExitCode = 2
+	ExitAuth        ExitCode = 41
+	ExitInput       ExitCode = 42
+	ExitSettings    ExitCode = 52
+	ExitTurnLimit   ExitCode = 53
+	ExitLoop        ExitCode = 56
+	ExitDenied      ExitCode = 57
+	ExitInternal    ExitCode = 70
+	ExitUnwritable  ExitCode = 74
+	ExitInterrupted ExitCode = 130
+	ExitTerminated  ExitCode = 143
 )
+
+// exitTable is what docs/reference/exit-codes.md is made from.
+var exitTable = []struct {
+	Code    ExitCode
+	Meaning string
+}{
+	{ExitOK, "the last turn ended well (an interrupted one did)"},
+	{ExitFailed, "the last result is an error, of a kind without a code of its own"},
+	{ExitUsage, "flags or arguments that make no sense"},
+	{ExitAuth, "no credentials for a model, or refused ones"},
+	{ExitInput, "bad input: lines that could not be read, no prompt, a session id that is in use, a script that is wrong"},
+	{ExitSettings, "settings that cannot be used"},
+	{ExitTurnLimit, "the limit of model requests in a turn was reached (--max-turns)"},
+	{ExitLoop, "stopped by the loop guard: the model kept making the same call"},
+	{ExitDenied, "a tool call was denied, with --on-deny=fail"},
+	{ExitInternal, "a defect of this program"},
+	{ExitUnwritable, "output or transcript could not be written"},
+	{ExitInterrupted, "SIGINT"},
+	{ExitTerminated, "SIGTERM"},
+}
 
 // exitError is an error that knows its exit code. Only this package turns
 // errors into codes.

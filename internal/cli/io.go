@@ -6,6 +6,7 @@ package cli
 
 import (
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -37,6 +38,7 @@ func System() (IO, error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not Ignore, which children would inherit
+	log.SetOutput(io.Discard)                               // a vendor's SDK warns through it; our log is slog
 	return IO{
 		Signals: signals,
 		In:      os.Stdin, Out: os.Stdout, Err: os.Stderr,

@@ -29,17 +29,17 @@ type models struct {
 	cred    model.Credentials
 	http    *http.Client
 	local   *model.Target // a local server that was found, when nothing is configured
-	// wrap is put around each provider, outermost; nil: nothing is.
-	wrap func(model.Provider) model.Provider
+	// record, if not nil, is put directly around each adapter.
+	record func(model.Provider) model.Provider
 
 	mu    sync.Mutex // guards built
 	built map[string]agent.Model
 }
 
 // newModels reads what is configured. It looks for a local server, for at most
-// 300 ms, only if nothing is.
-func newModels(ctx context.Context, cio IO, set *settings.Settings) (*models, error) {
-	m := &models{set: set, getenv: cio.Getenv, catalog: model.DefaultCatalog(), built: map[string]agent.Model{}}
+// 300 ms, only if nothing is. record may be nil.
+func newModels(ctx context.Context, cio IO, set *settings.Settings, record func(model.Provider) model.Provider) (*models, error) {
+	m := &models{set: set, getenv: cio.Getenv, catalog: model.DefaultCatalog(), record: record, built: map[string]agent.Model{}}
 	if path := set.String(settings.CatalogFile); path != "" {
 		if err := m.loadCatalog(path); err != nil {
 			return nil, err
@@ -193,14 +193,14 @@ func (m *models) target(name string) (model.Target, error) {
 	return m.catalog.Resolve(name, m.cred)
 }
 
-// decorate adds what every provider has: a stall watch, retries, a recorder.
+// decorate adds what every adapter gets: a recorder, which sees each attempt
+// with its faults, a stall watch and retries.
 func (m *models) decorate(p model.Provider) model.Provider {
-	p = model.StallWatch(p, m.set.Milliseconds(settings.IdleTimeoutMs))
-	p = model.Retry(p, model.RetryOptions{Budget: m.set.Milliseconds(settings.RetryBudgetMs)})
-	if m.wrap != nil {
-		p = m.wrap(p)
+	if m.record != nil {
+		p = m.record(p)
 	}
-	return p
+	p = model.StallWatch(p, m.set.Milliseconds(settings.IdleTimeoutMs))
+	return model.Retry(p, model.RetryOptions{Budget: m.set.Milliseconds(settings.RetryBudgetMs)})
 }
 
 // provider builds the adapter of a target.

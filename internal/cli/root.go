@@ -58,10 +58,11 @@ func newRoot(io IO) *cobra.Command {
 		Long: `agent works on the project in the current folder: it reads, searches, edits and
 runs what your prompt asks for, with the model of your choice.
 
-  agent                          talk to it in a terminal
-  agent -p "fix the failing test"   one prompt, one answer
-  git diff | agent -p "review this diff" -
-  agent --input-format stream-json --output-format stream-json   JSON lines both ways`,
+  agent                              talk to it in a terminal
+  agent -p "fix the failing test"    one prompt, one answer
+  git diff | agent -p "review" -     one prompt, with what is on stdin
+  agent --input-format stream-json --output-format stream-json
+                                     JSON lines both ways`,
 		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

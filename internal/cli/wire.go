@@ -120,22 +120,43 @@ func loadSettings(cio IO, dirs settings.Dirs, flags map[string]any) (*settings.S
 }
 
 func (w *wiring) buildModels(ctx context.Context) error {
-	m, err := newModels(ctx, w.cio, w.set)
+	record, err := w.recorder()
+	if err != nil {
+		return err
+	}
+	m, err := newModels(ctx, w.cio, w.set, record)
 	if err != nil {
 		return err
 	}
 	w.models, w.closers = m, append(w.closers, m.close)
+	return nil
+}
+
+// recorder returns what records the traffic of a provider with --record, else
+// nil.
+func (w *wiring) recorder() (func(model.Provider) model.Provider, error) {
 	if w.o.record == "" {
-		return nil
+		return nil, nil
 	}
 	f, err := os.OpenFile(w.o.record, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fail(ExitUsage, "--record: %w", err)
+		return nil, fail(ExitUsage, "--record: %w", err)
 	}
-	w.closers = append(w.closers, func() { f.Close() })
-	m.wrap = func(p model.Provider) model.Provider { return scripted.Record(p, f, nil) }
-	m.built = map[string]agent.Model{}
-	return nil
+	var made []*scripted.Recorder
+	w.closers = append(w.closers, func() {
+		err := f.Close()
+		for _, r := range made {
+			err = errors.Join(r.Err(), err)
+		}
+		if err != nil {
+			w.log.Error("--record: the recording is not whole", "error", err)
+		}
+	})
+	return func(p model.Provider) model.Provider {
+		r := scripted.Record(p, f, nil)
+		made = append(made, r)
+		return r
+	}, nil
 }
 
 // buildPolicy collects the rules of flags and settings.
