@@ -655,6 +655,40 @@ func TestAVoidedAnswerIsSuperseded(t *testing.T) {
 	}
 }
 
+func TestSignaturesAreKeptAndOnlyThoseOfThinkingAreShown(t *testing.T) {
+	t.Parallel()
+	sign := func(v string) model.Signature { return model.Signature{Provider: "fake", Value: v} }
+	r := newRig(t, nil, func(_ context.Context, _ *model.Request, emit func(model.Delta)) error {
+		emit(model.Delta{Kind: model.DeltaThinking, Index: 0, Text: "hm"})
+		emit(model.Delta{Kind: model.DeltaSignature, Index: 0, Sig: sign("one")})
+		emit(model.Delta{Kind: model.DeltaText, Index: 1, Text: "hi"})
+		emit(model.Delta{Kind: model.DeltaSignature, Index: 1, Sig: sign("two")})
+		emit(model.Delta{Kind: model.DeltaBlockEnd, Index: 1})
+		emit(model.Delta{Kind: model.DeltaSignature, Index: 2, Sig: sign("three")})
+		emit(model.Delta{Kind: model.DeltaFinish, Stop: model.StopEndTurn})
+		return nil
+	})
+	r.run(t.Context(), "a")
+	want := []model.Block{
+		model.Thinking{Text: "hm", Sig: sign("one")}, model.Text{Text: "hi", Sig: sign("two")}, model.Text{Sig: sign("three")},
+	}
+	if diff := cmp.Diff(want, r.c.history[1].Blocks); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	if n := len(r.trans.entries); n != 4 {
+		t.Errorf("%d transcript entries, want the prompt and three blocks", n)
+	}
+	story := []string{
+		"TurnStarted", "MessageStarted",
+		"BlockStarted", `BlockDelta 0 "hm"`, `BlockDelta 0 "one"`, "BlockEnded 0 model.Thinking", "BlockClosed",
+		"BlockStarted", `BlockDelta 1 "hi"`, "BlockEnded 1 model.Text", "BlockClosed",
+		"MessageEnded", "TurnEnded completed",
+	}
+	if diff := cmp.Diff(story, r.story()); diff != "" {
+		t.Errorf("story (-want +got):\n%s", diff)
+	}
+}
+
 func TestALongResultIsSpilled(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", maxResultText)

@@ -19,11 +19,13 @@ type answer struct {
 	m       Model
 	asm     model.Assembler
 	started bool
-	open    int // index of the open block, -1 if none
+	open    int             // index of the open block, -1 if none
+	kind    model.DeltaKind // that opened it
 	msgID   string
 	entries []transcript.Entry // completed blocks, recorded once the answer ends
 	delta   BlockDelta         // reused
 	since   time.Time          // start of the running attempt
+	failed  int                // attempts that failed and are in the ledger
 	// superseded are the uuids of blocks that were reported and then voided.
 	superseded []string
 }
@@ -79,7 +81,7 @@ func (a *answer) add(ctx context.Context, d model.Delta) {
 	case model.DeltaPing:
 		return
 	case model.DeltaRetry:
-		a.book(true)
+		a.retried(d.Retry.Attempt)
 		a.t.c.send(ctx, &RequestRetried{Info: *d.Retry})
 		a.t.log.Warn("model request is retried", "attempt", d.Retry.Attempt, "delay", d.Retry.Delay, "error", d.Retry.Err)
 		return
@@ -96,11 +98,24 @@ func (a *answer) add(ctx context.Context, d model.Delta) {
 			a.piece(ctx, d.Index, d.Kind, d.Text)
 		}
 	case model.DeltaSignature:
-		a.ensureOpen(ctx, d)
-		a.piece(ctx, d.Index, d.Kind, d.Sig.Value)
+		if a.open == d.Index && a.kind == model.DeltaThinking {
+			a.piece(ctx, d.Index, d.Kind, d.Sig.Value)
+		}
 	case model.DeltaToolStart, model.DeltaRedacted:
 		a.ensureOpen(ctx, d)
 	}
+}
+
+// retried books the attempt that failed, unless it is booked (a wait before the
+// first attempt, or a longer wait after the same one). What it had counted is
+// not the next one's.
+func (a *answer) retried(attempt int) {
+	if attempt <= a.failed {
+		return
+	}
+	a.failed = attempt
+	a.book(true)
+	a.asm.Add(model.Delta{Kind: model.DeltaUsage, Usage: new(model.Usage)})
 }
 
 // restart voids what came so far.
@@ -125,10 +140,10 @@ func (a *answer) ensureOpen(ctx context.Context, d model.Delta) {
 		return
 	}
 	a.ensureStarted(ctx)
-	a.open = d.Index
+	a.open, a.kind = d.Index, d.Kind
 	var b model.Block
 	switch d.Kind {
-	case model.DeltaText, model.DeltaSignature:
+	case model.DeltaText:
 		b = model.Text{}
 	case model.DeltaThinking:
 		b = model.Thinking{}
@@ -154,13 +169,15 @@ func (a *answer) complete(ctx context.Context, index int, b model.Block) {
 	if b == nil {
 		return
 	}
-	a.ensureStarted(ctx)
 	e := transcript.Entry{
 		UUID: uuid.NewString(), MessageID: a.msgID, Model: a.m.Display,
 		Message: &model.Message{Role: model.RoleAssistant, Blocks: []model.Block{b}},
 	}
 	e.Message.ID = e.UUID
 	a.entries = append(a.entries, e)
+	if a.open != index {
+		return // only a signature: it is kept, and there is nothing to show
+	}
 	a.open = -1
 	a.t.c.send(ctx, &BlockEnded{Index: index, Block: b, UUID: e.UUID, MessageID: a.msgID, Model: a.m.Display, Usage: a.asm.Usage()})
 	a.t.c.send(ctx, &BlockClosed{Index: index})
@@ -174,17 +191,18 @@ func (a *answer) settle(ctx context.Context, err error) {
 		a.complete(ctx, i, b)
 	}
 	a.book(err != nil)
-	a.t.usage = a.t.usage.Add(a.asm.Usage())
 	a.t.stop = a.asm.Stop()
 	if a.started {
 		a.t.c.send(ctx, &MessageEnded{MessageID: a.msgID, Stop: a.asm.Stop(), Usage: a.asm.Usage()})
 	}
 }
 
-// book enters the attempt that just ended into the ledger.
+// book enters the attempt that just ended into the ledger and the turn's usage,
+// so that their sums are the same.
 func (a *answer) book(failed bool) {
 	now := a.t.c.cfg.Now()
 	u := a.asm.Usage()
+	a.t.usage = a.t.usage.Add(u)
 	a.t.c.cfg.Ledger.Add(usage.Entry{
 		RequestID: uuid.NewString(), Provider: a.m.ProviderName, Model: a.m.Display,
 		Usage: u, CostUSD: model.Cost(a.m.Info, u), Duration: now.Sub(a.since), Failed: failed,
