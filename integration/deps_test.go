@@ -35,6 +35,10 @@ var mayImport = map[string][]string{
 	"internal/session":         {"internal/agent", "internal/model", "internal/policy", "internal/streamjson", "internal/usage", "internal/telemetry"},
 	"internal/testkit":         {"internal/streamjson"},
 	"bench":                    {"internal/testkit"},
+	"bench/floor/calls":        {},
+	"bench/floor/echo":         {},
+	"bench/floor/hello":        {},
+	"bench/floor/stream":       {},
 	"integration":              {"internal/testkit"},
 }
 

@@ -41,6 +41,7 @@ func newModelServeCmd(cio IO) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&opts.Script, "script", "", "the model script (docs/model-scripts.md)")
 	cmd.Flags().StringVar(&opts.Listen, "listen", "", "address to listen on; a free port of 127.0.0.1 if empty")
+	cmd.Flags().IntVar(&opts.Server.FlushEvery, "flush-every", 1, "deltas that leave together; more are cheaper and come less smoothly")
 	cmd.Flags().StringVar(&logFile, "log", "", "append a JSON line per request to this file")
 	return cmd
 }
