@@ -77,7 +77,9 @@ func (a *answer) event(resp *http.Response, data []byte) error {
 
 func (a *answer) decode(resp *http.Response, data []byte) error {
 	if c, ok := fastChunk(data, &a.scratch); ok {
-		a.name(string(c.id), string(c.model))
+		if a.id == "" || a.model == "" {
+			a.name(string(c.id), string(c.model))
+		}
 		a.thinkingBytes(c.thinking)
 		a.contentBytes(c.text)
 		return nil

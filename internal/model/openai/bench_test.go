@@ -74,3 +74,27 @@ func BenchmarkRequestBody(b *testing.B) {
 		p.(*provider).body(req, 0)
 	}
 }
+
+// BenchmarkScanLongTextCall scans a call of 20,000 pieces, and text of as many
+// that is full of characters by which a call could begin.
+func BenchmarkScanLongTextCall(b *testing.B) {
+	const n = 20000
+	for name, f := range map[string]struct{ head, piece, tail string }{
+		"call": {`<tool_call>{"name": "write_file", "arguments": {"path": "a", "content": "`, `if (a[0] < 1) { b(); }\n`, `"}}</tool_call>`},
+		"text": {"", "<tool {\n[`\n", ""},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				r := &recorder{}
+				s := textScanner{tools: newToolset(corpusRequest()), out: r}
+				s.feed(f.head)
+				for range n {
+					s.feed(f.piece)
+				}
+				s.feed(f.tail)
+				s.close(false)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/piece")
+		})
+	}
+}

@@ -101,7 +101,7 @@ func (s *fastScan) key() ([]byte, bool) {
 
 func (s *fastScan) chunk(c *textChunk) bool {
 	var seen uint8
-	return s.object(func(key []byte) bool {
+	ok := s.object(func(key []byte) bool {
 		switch string(key) {
 		case "id":
 			return once(&seen, 1) && s.stringInto(&c.id)
@@ -114,6 +114,7 @@ func (s *fastScan) chunk(c *textChunk) bool {
 		}
 		return s.skip()
 	})
+	return ok && seen&4 != 0 // without choices it may be an error
 }
 
 func (s *fastScan) choices(c *textChunk) bool {

@@ -27,6 +27,7 @@ type textScanner struct {
 	out   textSink
 
 	held  []byte // text that may belong to a call, from its beginning
+	cur   string // what of held is still to be looked at, while run runs
 	retry int    // length of held at which looking again is worth it
 	mode  scanMode
 	begun bool // text was seen
@@ -90,9 +91,11 @@ func (s *textScanner) give(calls []call) {
 
 // run works off what is held, as far as possible.
 func (s *textScanner) run(eof, cut bool) {
+	s.cur = string(s.held)
 	for s.step(eof, cut) {
 	}
-	s.retry = 0
+	s.held = append(s.held[:0], s.cur...)
+	s.cur, s.retry = "", 0
 	if n := len(s.held); n > 256 && s.mode != scanThink {
 		s.retry = n + n/4 // looking costs as much as is held
 	}
@@ -100,7 +103,7 @@ func (s *textScanner) run(eof, cut bool) {
 
 // step does one step and reports whether there may be another one.
 func (s *textScanner) step(eof, cut bool) bool {
-	if len(s.held) == 0 {
+	if s.cur == "" {
 		return false
 	}
 	switch {
@@ -114,7 +117,7 @@ func (s *textScanner) step(eof, cut bool) bool {
 	if len(s.maybe) > 0 && s.separators() {
 		return true
 	}
-	n := s.plain(string(s.held))
+	n := s.plain(s.cur)
 	if n > 0 {
 		s.text(n)
 		return true
@@ -124,7 +127,7 @@ func (s *textScanner) step(eof, cut bool) bool {
 
 // text passes the first n bytes held on, of which the line state knows already.
 func (s *textScanner) text(n int) {
-	piece := string(s.held[:n])
+	piece := s.cur[:n]
 	s.drop(n)
 	s.release()
 	s.out.foundText(piece)
@@ -133,19 +136,19 @@ func (s *textScanner) text(n int) {
 // separators adds what may stand between uncertain calls to the last of them.
 func (s *textScanner) separators() bool {
 	n := 0
-	for n < len(s.held) && isSeparator(s.held[n]) {
+	for n < len(s.cur) && isSeparator(s.cur[n]) {
 		n++
 	}
 	if n == 0 {
 		return false
 	}
-	s.maybe[len(s.maybe)-1].raw += string(s.held[:n])
+	s.maybe[len(s.maybe)-1].raw += s.cur[:n]
 	s.drop(n)
 	s.line = lineState{}
 	return true
 }
 
-func (s *textScanner) drop(n int) { s.held = s.held[:copy(s.held, s.held[n:])] }
+func (s *textScanner) drop(n int) { s.cur = s.cur[n:] }
 
 // release lets uncertain calls be text.
 func (s *textScanner) release() {
@@ -159,13 +162,13 @@ var thinkTags = [...][2]string{{"<think>", "</think>"}, {"<thinking>", "</thinki
 
 // begin looks for a thinking tag at the beginning of the text.
 func (s *textScanner) begin(eof bool) bool {
-	t := strings.TrimLeft(string(s.held), " \t\r\n")
+	t := strings.TrimLeft(s.cur, " \t\r\n")
 	if t == "" && !eof {
 		return false
 	}
 	for _, tag := range thinkTags {
 		if strings.HasPrefix(t, tag[0]) {
-			s.drop(len(s.held) - len(t) + len(tag[0]))
+			s.drop(len(s.cur) - len(t) + len(tag[0]))
 			s.mode, s.begun = scanThink, true
 			return true
 		}
@@ -181,7 +184,7 @@ func (s *textScanner) begin(eof bool) bool {
 
 // think passes thinking on up to its closing tag.
 func (s *textScanner) think(eof bool) bool {
-	t := string(s.held)
+	t := s.cur
 	for _, tag := range thinkTags {
 		if before, _, ok := strings.Cut(t, tag[1]); ok {
 			s.passThinking(len(before))
@@ -202,7 +205,7 @@ func (s *textScanner) think(eof bool) bool {
 
 func (s *textScanner) passThinking(n int) {
 	if n > 0 {
-		s.out.foundThinking(string(s.held[:n]))
+		s.out.foundThinking(s.cur[:n])
 		s.drop(n)
 	}
 }
@@ -280,7 +283,7 @@ func led(t string) bool {
 
 // candidate decides on what begins at the start of held.
 func (s *textScanner) candidate(eof, cut bool) bool {
-	t := string(s.held)
+	t := s.cur
 	c := cursor{s: t, eof: eof, cut: cut, tools: s.tools}
 	var calls []call
 	f, weak := fitNo, false
@@ -324,7 +327,7 @@ func (c *cursor) opened() (calls []call, f fit, weak bool) {
 
 // found takes n bytes of held as calls.
 func (s *textScanner) found(n int, calls []call, weak bool) {
-	raw := string(s.held[:n])
+	raw := s.cur[:n]
 	s.drop(n)
 	if weak {
 		s.line = lineState{text: true}
@@ -341,7 +344,7 @@ func (s *textScanner) found(n int, calls []call, weak bool) {
 
 // afterCall takes closers, and further calls that need no marker of their own.
 func (s *textScanner) afterCall(eof, cut bool) bool {
-	c := cursor{s: string(s.held), eof: eof, cut: cut, tools: s.tools}
+	c := cursor{s: s.cur, eof: eof, cut: cut, tools: s.tools}
 	marked, f := c.noise()
 	if f == fitMore {
 		return false
@@ -367,7 +370,7 @@ func (s *textScanner) afterCall(eof, cut bool) bool {
 // lastClosers is the length of the closers at the start of held, up to the
 // first marker: a marker that no call follows is text.
 func (s *textScanner) lastClosers() int {
-	t := string(s.held)
+	t := s.cur
 	for i := 0; i < len(t); {
 		if isSeparator(t[i]) || t[i] == '}' || t[i] == ']' {
 			i++
