@@ -132,12 +132,21 @@ func (p *place) serve(steps string, flags ...string) (url, log string) {
 			p.t.Errorf("model server: %v", err)
 		}
 	})
+	url, err = servedAt(proc)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return url, log
+}
+
+// servedAt waits for the address that a model server prints.
+func servedAt(proc *testkit.Proc) (string, error) {
 	line, _, err := proc.Await(0, 20*time.Second, func(l testkit.Line) bool { return strings.Contains(string(l.Text), "http://") })
 	if err != nil {
-		p.t.Fatalf("model server: %v\n%s", err, proc.Output())
+		return "", fmt.Errorf("model server: %w\n%s", err, proc.Output())
 	}
 	_, rest, _ := strings.Cut(string(line.Text), "http://")
-	return "http://" + strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '/' || r == '"' })[0], log
+	return "http://" + strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '/' || r == '"' })[0], nil
 }
 
 // start spawns the program in the place.

@@ -73,7 +73,15 @@ runs what your prompt asks for, with the model of your choice.
 	}
 	o.bind(cmd)
 	cmd.CompletionOptions.HiddenDefaultCmd = false
-	cmd.AddCommand(newConfigCmd(io), newModelCmd(io))
+	cmd.AddCommand(group(newConfigCmd(io)), group(newModelCmd(io)))
+	return cmd
+}
+
+// group makes a command that only has others beneath it: alone it shows its
+// help, and a name that it does not know is an error, which cobra lets pass.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd
 }
 
