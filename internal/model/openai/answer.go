@@ -174,7 +174,7 @@ func (a *answer) choice(c *choice) {
 			a.part(p)
 		}
 	}
-	if c.FinishReason != "" && a.finish == "" {
+	if c.FinishReason != "" && c.FinishReason != "null" && a.finish == "" {
 		a.finish = string(c.FinishReason)
 	}
 }
@@ -357,7 +357,7 @@ func (a *answer) end() error {
 	if len(a.carry) > 0 {
 		a.content("\ufffd")
 	}
-	a.closeText(a.finish == "length")
+	a.closeText(a.cut())
 	a.flushUsage()
 	stop, err := a.stop()
 	if err != nil {
@@ -389,12 +389,18 @@ func (a *answer) closeText(cut bool) {
 	a.text.closeAsText()
 }
 
+// cut reports whether the answer stopped at its length limit.
+func (a *answer) cut() bool {
+	return a.finish == "length" || a.finish == "max_tokens" || a.finish == "model_length"
+}
+
 // stop maps the finish reason; see the package comment.
 func (a *answer) stop() (model.StopReason, error) {
 	something := a.wrote || a.calls > 0
-	switch a.finish {
-	case "length", "max_tokens", "model_length":
+	if a.cut() {
 		return model.StopMaxTokens, nil
+	}
+	switch a.finish {
 	case "content_filter", "safety", "sensitive":
 		if !something {
 			return "", a.fail(model.ErrBlocked, "the provider's content filter blocked the answer")

@@ -68,6 +68,7 @@ func TestAnswers(t *testing.T) {
 		{"length without anything", []string{finish("length")}, nil, model.StopMaxTokens},
 		{"content filter after text", []string{text("hi"), finish("content_filter")}, []model.Block{model.Text{Text: "hi"}}, model.StopRefusal},
 		{"refusal", []string{`{"choices":[{"delta":{"refusal":"I can't"}}]}`, finish("stop")}, []model.Block{model.Text{Text: "I can't"}}, model.StopRefusal},
+		{"finish reason null as a word", []string{`{"choices":[{"delta":{"content":"hi"},"finish_reason":"null"}]}`, text("!"), finish("stop")}, []model.Block{model.Text{Text: "hi!"}}, model.StopEndTurn},
 		{"unknown finish reason", []string{text("hi"), finish("eos_token")}, []model.Block{model.Text{Text: "hi"}}, model.StopEndTurn},
 		{"finish reason tool_calls without calls", []string{text("hi"), finish("tool_calls")}, []model.Block{model.Text{Text: "hi"}}, model.StopEndTurn},
 		{"no finish reason but [DONE]", []string{text("hi")}, []model.Block{model.Text{Text: "hi"}}, model.StopEndTurn},

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -162,7 +163,7 @@ func (r *repairer) separator(first bool, closer byte) (done bool, f fit) {
 		return true, fitYes
 	case first || comma:
 		return false, fitYes
-	case strings.IndexByte(string(r.out[mark:]), '\n') >= 0 && (r.src[r.i] == '"' || r.src[r.i] == '{'):
+	case bytes.IndexByte(r.out[mark:], '\n') >= 0 && (r.src[r.i] == '"' || r.src[r.i] == '{'):
 		r.out = append(r.out, ',')
 		return false, fitYes
 	}
@@ -361,14 +362,16 @@ func (r *repairer) word() fit {
 	if r.i == len(r.src) && !r.complete && r.i-start < 16 {
 		return fitMore
 	}
-	word, ok := map[string]string{
-		"true": "true", "True": "true", "false": "false", "False": "false",
-		"null": "null", "None": "null", "undefined": "null",
-	}[r.src[start:r.i]]
-	if !ok {
+	switch r.src[start:r.i] {
+	case "true", "True":
+		r.out = append(r.out, "true"...)
+	case "false", "False":
+		r.out = append(r.out, "false"...)
+	case "null", "None", "undefined":
+		r.out = append(r.out, "null"...)
+	default:
 		return fitNo
 	}
-	r.out = append(r.out, word...)
 	return fitYes
 }
 
