@@ -158,7 +158,7 @@ func (a *attempts) backOff(ctx context.Context, failure *Error) error {
 		return a.giveUp(failure)
 	}
 	floor := failure.RetryAfter
-	if floor > left {
+	if floor > 0 && floor > left {
 		return tooLong(failure, floor, left)
 	}
 	wait := floor + a.jitter()
