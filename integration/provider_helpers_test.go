@@ -304,3 +304,9 @@ func mentions(t testing.TB, what, text string, parts ...string) {
 		}
 	}
 }
+
+// made reports whether the working folder has the file.
+func (p *place) made(name string) bool {
+	_, err := os.Stat(filepath.Join(p.dir, name))
+	return err == nil
+}

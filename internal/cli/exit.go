@@ -84,6 +84,8 @@ func resultCode(r agent.Result) ExitCode {
 		return ExitInternal
 	case errors.As(r.Err, &apiErr) && apiErr.Kind == model.ErrAuth:
 		return ExitAuth
+	case errors.As(r.Err, &apiErr) && apiErr.Kind == model.ErrMalformedUse:
+		return ExitLoop
 	}
 	return ExitFailed
 }

@@ -207,7 +207,8 @@ func wireError(e *model.Error) string {
 		return "invalid_request"
 	case model.ErrNotFound:
 		return "model_not_found"
-	case model.ErrServer, model.ErrStalled, model.ErrIncomplete, model.ErrMalformed, model.ErrEmpty, model.ErrNetwork:
+	case model.ErrServer, model.ErrStalled, model.ErrIncomplete, model.ErrMalformed, model.ErrEmpty, model.ErrNetwork,
+		model.ErrMalformedUse:
 		return "server_error"
 	}
 	return "unknown"
