@@ -183,3 +183,28 @@ func isResult(l testkit.Line) bool { return bytes.HasPrefix(l.Text, []byte(`{"ty
 
 // bothWays are the flags of a session over JSON lines.
 var bothWays = []string{"--input-format", "stream-json", "--output-format", "stream-json"}
+
+// peakMemory samples the memory of a process and its children; the returned
+// function stops it and returns the highest value. What the kernel keeps as the
+// peak (Exit.MaxRSS) counts the memory of the process that forked it as well.
+func peakMemory(proc *testkit.Proc) (stop func() int64) {
+	done, peak := make(chan struct{}), make(chan int64)
+	go func() { // ends with stop
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		var most int64
+		for {
+			select {
+			case <-tick.C:
+				most = max(most, testkit.TreeRSS(proc.PID()))
+			case <-done:
+				peak <- most
+				return
+			}
+		}
+	}()
+	return func() int64 {
+		close(done)
+		return <-peak
+	}
+}
