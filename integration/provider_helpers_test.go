@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -210,8 +212,14 @@ func forward(t testing.TB, base string) *httputil.ReverseProxy {
 type tap struct {
 	url string
 
-	mu     sync.Mutex // guards bodies
-	bodies []string
+	mu   sync.Mutex // guards seen
+	seen []passed
+}
+
+// passed is a request that came by.
+type passed struct {
+	path, body string
+	header     http.Header
 }
 
 func newTap(t testing.TB, base string) *tap {
@@ -224,7 +232,7 @@ func newTap(t testing.TB, base string) *tap {
 			return
 		}
 		seen.mu.Lock()
-		seen.bodies = append(seen.bodies, string(body))
+		seen.seen = append(seen.seen, passed{r.URL.Path, string(body), r.Header})
 		seen.mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
@@ -232,10 +240,29 @@ func newTap(t testing.TB, base string) *tap {
 	return seen
 }
 
+// all returns the bodies so far.
 func (s *tap) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.bodies...)
+	var out []string
+	for _, p := range s.seen {
+		out = append(out, p.body)
+	}
+	return out
+}
+
+// last returns the last request to a path that ends so.
+func (s *tap) last(t testing.TB, suffix string) passed {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range slices.Backward(s.seen) {
+		if strings.HasSuffix(p.path, suffix) {
+			return p
+		}
+	}
+	t.Fatalf("no request to %s", suffix)
+	return passed{}
 }
 
 // answer writes a whole good answer in a provider's format.
@@ -310,3 +337,6 @@ func (p *place) made(name string) bool {
 	_, err := os.Stat(filepath.Join(p.dir, name))
 	return err == nil
 }
+
+// quiet is a log for servers whose clients misbehave on purpose.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
