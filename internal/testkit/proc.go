@@ -185,6 +185,9 @@ func (p *Proc) Send(line string) error {
 	return err
 }
 
+// Write writes to stdin as it is.
+func (p *Proc) Write(b []byte) (int, error) { return p.stdin.Write(b) }
+
 // CloseStdin ends stdin.
 func (p *Proc) CloseStdin() { _ = p.stdin.Close() }
 
