@@ -116,7 +116,11 @@ func TestUsersRow03_StdinIsNotReadAtAll(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	trace := filepath.Join(filepath.Dir(p.dir), "trace")
-	p.traced(trace, "read,readv,pread64", testkit.Spec{Args: []string{"-p", "hi", p.scripted(say("done"))}, HoldStdin: true})
+	proc := p.traced(trace, "read,readv,pread64", testkit.Spec{Args: []string{"-p", "hi", p.scripted(say("done"))}, HoldStdin: true})
+	if _, err := proc.Wait(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	proc.CloseStdin()
 	raw, err := os.ReadFile(trace)
 	if err != nil {
 		t.Fatal(err)
@@ -129,8 +133,8 @@ func TestUsersRow03_StdinIsNotReadAtAll(t *testing.T) {
 	}
 }
 
-// traced runs the program under strace.
-func (p *place) traced(file, calls string, s testkit.Spec) (*testkit.Proc, testkit.Exit) {
+// traced starts the program under strace, which writes the calls to file.
+func (p *place) traced(file, calls string, s testkit.Spec) *testkit.Proc {
 	p.t.Helper()
 	s.Path = tool(p.t, "strace")
 	s.Args = append([]string{"-f", "-qq", "-s", "64", "-o", file, "-e", "trace=" + calls, agentPath(p.t)}, s.Args...)
@@ -139,12 +143,7 @@ func (p *place) traced(file, calls string, s testkit.Spec) (*testkit.Proc, testk
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	exit, err := proc.Wait(time.Minute)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	proc.CloseStdin()
-	return proc, exit
+	return proc
 }
 
 // classes are calls of each permission class that would ask in mode default,
@@ -306,26 +305,40 @@ func TestUsersRow20_InitDoesNotWaitForTheModel(t *testing.T) {
 	})
 }
 
-// TestUsersRow20_NoNetworkBeforeThePrompt looks at the system calls: the init
-// frame is written before the first connection is made.
+// TestUsersRow20_NoNetworkBeforeThePrompt looks at the system calls of a session
+// that answers a control request and then gets its prompt: there is no
+// connection before the prompt.
 func TestUsersRow20_NoNetworkBeforeThePrompt(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, pr provider) {
 		p := newPlace(t)
 		model, env := p.served(pr, say("hi"))
 		trace := filepath.Join(filepath.Dir(p.dir), "trace")
-		p.traced(trace, "connect,write", testkit.Spec{Args: []string{"-pgo", "-ostream-json", model}, Env: env})
+		proc := p.traced(trace, "connect,write", testkit.Spec{Args: append([]string{model}, bothWays...), Env: env, HoldStdin: true})
+		_ = proc.Send(line(map[string]any{"type": "control_request", "request_id": "r", "request": map[string]any{"subtype": "what"}}))
+		_, next, err := proc.Await(0, 20*time.Second, func(testkit.Line) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = proc.Send(userLine("hi"))
+		if _, _, err := proc.Await(next, 20*time.Second, isResult); err != nil {
+			t.Fatal(err)
+		}
+		proc.CloseStdin()
+		if _, err := proc.Wait(20 * time.Second); err != nil {
+			t.Fatal(err)
+		}
 		raw, err := os.ReadFile(trace)
 		if err != nil {
 			t.Fatal(err)
 		}
-		first := regexp.MustCompile(`write\(1, "\{\\"type\\":\\"system\\"`).FindIndex(raw)
+		answered := regexp.MustCompile(`write\(1, "\{\\"type\\":\\"control_response`).FindIndex(raw)
 		connect := regexp.MustCompile(`connect\([^\n]*AF_INET`).FindIndex(raw)
-		if first == nil || connect == nil {
-			t.Fatalf("init written: %v, connected: %v\n%.3000s", first != nil, connect != nil, raw)
+		if answered == nil || connect == nil {
+			t.Fatalf("answered: %v, connected: %v\n%.3000s", answered != nil, connect != nil, raw)
 		}
-		if connect[0] < first[0] {
-			t.Error("a connection was made before init was written")
+		if connect[0] < answered[0] {
+			t.Error("a connection was made before there was a prompt")
 		}
 	})
 }
