@@ -131,10 +131,14 @@ func TestFaultF18_TheThirdStallIsFinal(t *testing.T) {
 // no connection comes about, and one that takes connections and stays silent.
 func TestFaultF18_AStallAtConnectIsCut(t *testing.T) {
 	t.Parallel()
-	for name, listen := range map[string]func(testing.TB) string{"no connection": fullListener, "no answer": silentListener} {
+	for name, where := range map[string]func(testing.TB) string{
+		"no connection":    func(t testing.TB) string { return "http://" + fullListener(t) },
+		"no answer":        func(t testing.TB) string { return "http://" + silentListener(t) },
+		"no TLS handshake": func(t testing.TB) string { return "https://" + silentListener(t) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at := "http://" + listen(t)
+			at := where(t)
 			f := httpFault{
 				terminal: "api_error", code: 1, retries: []string{"server_error", "server_error"}, says: []string{"stream_stalled"},
 			}
@@ -220,6 +224,7 @@ func TestFaultF17_OneEventWithoutEndIsGivenUp(t *testing.T) {
 			t.Errorf("exit %d, %d requests: %v", a.exit.Code, seen.Load(), a.result)
 		}
 		mentions(t, "the error", a.result.String("result"), "larger than 64 MiB")
+		t.Logf("peak memory %d MiB", a.exit.MaxRSS>>20)
 		if a.exit.MaxRSS > 400<<20 {
 			t.Errorf("peak memory %d MiB", a.exit.MaxRSS>>20)
 		}
@@ -248,6 +253,7 @@ func TestFaultF17_AGzipBombIsGivenUp(t *testing.T) {
 		if a.exit.Code != 1 || a.result.String("terminal_reason") != "api_error" || seen.Load() > 3 {
 			t.Errorf("exit %d, %d requests: %v", a.exit.Code, seen.Load(), a.result)
 		}
+		t.Logf("peak memory %d MiB", a.exit.MaxRSS>>20)
 		if a.exit.MaxRSS > 400<<20 {
 			t.Errorf("peak memory %d MiB", a.exit.MaxRSS>>20)
 		}
@@ -357,6 +363,43 @@ func content(f testkit.Frame) []map[string]any {
 		}
 	}
 	return out
+}
+
+// TestFaultF17_CallsOfABrokenAnswerNeverRun breaks an answer after a whole call
+// and has the next attempt call otherwise: the first call is declared void and
+// does not run, the second one runs once.
+func TestFaultF17_CallsOfABrokenAnswerNeverRun(t *testing.T) {
+	t.Parallel()
+	eachProvider(t, func(t *testing.T, pr provider) {
+		p := newPlace(t)
+		base, log := p.serve(`
+			{"emit": [{"text": "First."}, {"tool": "write_file", "id": "call_a", "input": {"file_path": "void.txt", "content": "x"}}, {"text": "And"}, {"fault": "drop"}]}
+			{"emit": [{"text": "First."}, {"tool": "write_file", "id": "call_b", "input": {"file_path": "good.txt", "content": "x"}}]}
+			{"when": {"tool": "write_file"}, "emit": [{"text": "done"}]}`)
+		a := p.ask("hi", pr.model, pr.env(base), "--permission-mode", "auto-edit")
+		refused(t, log)
+		if a.exit.Code != 0 || a.result.String("result") != "done" || len(requests(t, log)) != 3 {
+			t.Errorf("exit %d, %d requests: %v", a.exit.Code, len(requests(t, log)), a.result)
+		}
+		if p.made("void.txt") || !p.made("good.txt") {
+			t.Errorf("void.txt: %v, good.txt: %v", p.made("void.txt"), p.made("good.txt"))
+		}
+		void := map[string]bool{}
+		for _, f := range a.kinds("assistant") {
+			list, _ := f["supersedes"].([]any)
+			for _, uuid := range list {
+				void[uuid.(string)] = true
+			}
+		}
+		for _, f := range a.kinds("assistant") {
+			for _, b := range content(f) {
+				input, _ := b["input"].(map[string]any)
+				if b["type"] == "tool_use" && void[f.String("uuid")] != (input["file_path"] == "void.txt") {
+					t.Errorf("superseded: %v: %v", void[f.String("uuid")], b)
+				}
+			}
+		}
+	})
 }
 
 // TestFaultF17_BrokenToolArgumentsAreAnswered has a call whose arguments are cut
