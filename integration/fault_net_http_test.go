@@ -141,10 +141,10 @@ func TestFaultF16_ErrorsOfTheAPI(t *testing.T) {
 	}
 }
 
-// TestRow51_RetriesEndWithTheirBudget checks that a server that stays
+// TestUsersRow51_RetriesEndWithTheirBudget checks that a server that stays
 // overloaded is asked again only within the budget, with growing waits that
 // are announced before they are made.
-func TestRow51_RetriesEndWithTheirBudget(t *testing.T) {
+func TestUsersRow51_RetriesEndWithTheirBudget(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, pr provider) {
 		p := newPlace(t)
@@ -175,8 +175,8 @@ func TestRow51_RetriesEndWithTheirBudget(t *testing.T) {
 	})
 }
 
-// TestRow51_RetryAfterIsAFloor checks the time between the requests themselves.
-func TestRow51_RetryAfterIsAFloor(t *testing.T) {
+// TestUsersRow51_RetryAfterIsAFloor checks the time between the requests themselves.
+func TestUsersRow51_RetryAfterIsAFloor(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, pr provider) {
 		p := newPlace(t)
@@ -199,10 +199,10 @@ func TestRow51_RetryAfterIsAFloor(t *testing.T) {
 	})
 }
 
-// TestRow48_UsageIsTheSumOverRequests has every kind of request in one
+// TestUsersRow48_UsageIsTheSumOverRequests has every kind of request in one
 // session: parallel tools, an attempt that fails without any count, one that
 // fails after its first counts, and one of another model.
-func TestRow48_UsageIsTheSumOverRequests(t *testing.T) {
+func TestUsersRow48_UsageIsTheSumOverRequests(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, pr provider) {
 		p := newPlace(t)

@@ -115,9 +115,9 @@ func TestFaultF18_SilentStreamsAreCutAndRetried(t *testing.T) {
 	}
 }
 
-// TestFaultF18_TheThirdStallIsFinal checks that a dead server costs three times
+// TestUsersRow15_TheThirdStallIsFinal checks that a dead server costs three times
 // the idle limit and not more.
-func TestFaultF18_TheThirdStallIsFinal(t *testing.T) {
+func TestUsersRow15_TheThirdStallIsFinal(t *testing.T) {
 	t.Parallel()
 	f := httpFault{
 		settings: impatient, script: `{"use": "always", "emit": [{"text": "half"}, {"fault": "stall"}]}`,

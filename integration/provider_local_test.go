@@ -26,9 +26,9 @@ var brokenCalls = map[string]string{
 	"mistral's list":        "[TOOL_CALLS][{\"name\": \"write_file\", \"arguments\": {\"file_path\": \"out.txt\", \"content\": \"a \\\"b\\\"\\n<c>\"}}]",
 }
 
-// TestRow56_CallsInTextRunTheRealTool plays each spelling to the adapter, cut at
+// TestUsersRow56_CallsInTextRunTheRealTool plays each spelling to the adapter, cut at
 // words, and looks at the file.
-func TestRow56_CallsInTextRunTheRealTool(t *testing.T) {
+func TestUsersRow56_CallsInTextRunTheRealTool(t *testing.T) {
 	t.Parallel()
 	for name, text := range brokenCalls {
 		t.Run(name, func(t *testing.T) {
@@ -57,9 +57,9 @@ func runBroken(t *testing.T, emit string) {
 	}
 }
 
-// TestRow56_NativeCallsOfLocalServers are calls in the API's own place, broken
+// TestUsersRow56_NativeCallsOfLocalServers are calls in the API's own place, broken
 // as some servers break them.
-func TestRow56_NativeCallsOfLocalServers(t *testing.T) {
+func TestUsersRow56_NativeCallsOfLocalServers(t *testing.T) {
 	t.Parallel()
 	const args = `{"file_path": "out.txt", "content": "a \"b\"\n<c>"}`
 	quoted, err := json.Marshal(args)
@@ -93,9 +93,9 @@ func twice(t *testing.T, s string) string {
 	return string(out)
 }
 
-// TestRow56_AMalformedCallGetsARepairTurn checks that the model is told what is
+// TestUsersRow56_AMalformedCallGetsARepairTurn checks that the model is told what is
 // wrong with a call that cannot be read, and that its next one runs.
-func TestRow56_AMalformedCallGetsARepairTurn(t *testing.T) {
+func TestUsersRow56_AMalformedCallGetsARepairTurn(t *testing.T) {
 	t.Parallel()
 	p, pr := newPlace(t), providers[1]
 	base, log := p.serve(`
@@ -109,8 +109,8 @@ func TestRow56_AMalformedCallGetsARepairTurn(t *testing.T) {
 	}
 }
 
-// TestRow56_LoopsEnd has a model make the same call for ever.
-func TestRow56_LoopsEnd(t *testing.T) {
+// TestUsersRow56_LoopsEnd has a model make the same call for ever.
+func TestUsersRow56_LoopsEnd(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]string{
 		"the same write":    `{"tool": "write_file", "input": {"file_path": "out.txt", "content": "x"}}`,

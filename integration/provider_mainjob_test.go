@@ -56,9 +56,9 @@ const theJob = `
   {"usage": {"input": 1800, "output": 20, "cache_read": 1600}}]}
 `
 
-// TestRow01_TheMainJobOnThisRepositorysOwnSource runs the main job through each
+// TestUsersRow01_TheMainJobOnThisRepositorysOwnSource runs the main job through each
 // vendor's API, with real tools on real files.
-func TestRow01_TheMainJobOnThisRepositorysOwnSource(t *testing.T) {
+func TestUsersRow01_TheMainJobOnThisRepositorysOwnSource(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, pr provider) {
 		p := newPlace(t)

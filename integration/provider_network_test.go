@@ -146,8 +146,8 @@ func socksHandshake(c net.Conn) error {
 	return err
 }
 
-// TestRow55_ProxiesCarryAllTraffic reaches a server that only the proxy knows.
-func TestRow55_ProxiesCarryAllTraffic(t *testing.T) {
+// TestUsersRow55_ProxiesCarryAllTraffic reaches a server that only the proxy knows.
+func TestUsersRow55_ProxiesCarryAllTraffic(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, pr provider) {
 		p := newPlace(t)
@@ -179,9 +179,9 @@ func TestRow55_ProxiesCarryAllTraffic(t *testing.T) {
 	})
 }
 
-// TestRow55_ProxyOfTheSettings has the proxy in settings.json, which wins over
+// TestUsersRow55_ProxyOfTheSettings has the proxy in settings.json, which wins over
 // the environment, and exceptions.
-func TestRow55_ProxyOfTheSettings(t *testing.T) {
+func TestUsersRow55_ProxyOfTheSettings(t *testing.T) {
 	t.Parallel()
 	p, pr := newPlace(t), providers[1]
 	base, _ := p.serve(hello)
@@ -193,9 +193,9 @@ func TestRow55_ProxyOfTheSettings(t *testing.T) {
 	}
 }
 
-// TestRow55_NoProxyAndLoopbackGoDirect checks the exceptions: a proxy that
+// TestUsersRow55_NoProxyAndLoopbackGoDirect checks the exceptions: a proxy that
 // nobody can reach does no harm.
-func TestRow55_NoProxyAndLoopbackGoDirect(t *testing.T) {
+func TestUsersRow55_NoProxyAndLoopbackGoDirect(t *testing.T) {
 	t.Parallel()
 	p, pr := newPlace(t), providers[1]
 	base, _ := p.serve(hello)
@@ -210,8 +210,8 @@ func TestRow55_NoProxyAndLoopbackGoDirect(t *testing.T) {
 	mentions(t, "the error of a dead proxy", a.result.String("result"), "proxy")
 }
 
-// TestRow55_ARefusedProxyPasswordIsFinal says what to do, at once.
-func TestRow55_ARefusedProxyPasswordIsFinal(t *testing.T) {
+// TestUsersRow55_ARefusedProxyPasswordIsFinal says what to do, at once.
+func TestUsersRow55_ARefusedProxyPasswordIsFinal(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, pr provider) {
 		p := newPlace(t)
@@ -265,9 +265,9 @@ func strangerCA(t testing.TB) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 }
 
-// TestRow55_APrivateCAIsTrustedWhenNamed reaches a server behind a company's
+// TestUsersRow55_APrivateCAIsTrustedWhenNamed reaches a server behind a company's
 // certificate, directly and through a proxy that needs a password.
-func TestRow55_APrivateCAIsTrustedWhenNamed(t *testing.T) {
+func TestUsersRow55_APrivateCAIsTrustedWhenNamed(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, pr provider) {
 		p := newPlace(t)
@@ -288,9 +288,9 @@ func TestRow55_APrivateCAIsTrustedWhenNamed(t *testing.T) {
 	})
 }
 
-// TestRow55_AnUnknownCASaysWhatToDo checks that a certificate nobody trusts ends
+// TestUsersRow55_AnUnknownCASaysWhatToDo checks that a certificate nobody trusts ends
 // the run at once, with words that help.
-func TestRow55_AnUnknownCASaysWhatToDo(t *testing.T) {
+func TestUsersRow55_AnUnknownCASaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, pr provider) {
 		p := newPlace(t)
@@ -311,8 +311,8 @@ func TestRow55_AnUnknownCASaysWhatToDo(t *testing.T) {
 	})
 }
 
-// TestRow55_ABadCAFileIsASettingsError names the file before anything is sent.
-func TestRow55_ABadCAFileIsASettingsError(t *testing.T) {
+// TestUsersRow55_ABadCAFileIsASettingsError names the file before anything is sent.
+func TestUsersRow55_ABadCAFileIsASettingsError(t *testing.T) {
 	t.Parallel()
 	p, pr := newPlace(t), providers[0]
 	path := filepath.Join(p.dir, "nothing.pem")
