@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,6 +83,30 @@ func TestVertexWithAServiceAccount(t *testing.T) {
 	}
 	if asked.Load() != 1 {
 		t.Errorf("%d requests for a token, want 1", asked.Load())
+	}
+}
+
+// TestVertexWithDefaultCredentials finds what gcloud leaves in the home folder.
+func TestVertexWithDefaultCredentials(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	tokens, asked := tokenServer(t, http.StatusOK)
+	dir := filepath.Join(p.home, ".config", "gcloud")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "application_default_credentials.json"), []byte(serviceAccount(t, tokens)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base, log := p.serve(hello)
+	seen := newTap(t, base)
+	a := p.ask("hi", "vertex/gemini-test", []string{"GOOGLE_GENAI_USE_VERTEXAI=true", "GOOGLE_CLOUD_PROJECT=other", "GOOGLE_GEMINI_BASE_URL=" + seen.url})
+	refused(t, log)
+	if a.exit.Code != 0 || asked.Load() != 1 {
+		t.Fatalf("exit %d after %d requests for a token: %v", a.exit.Code, asked.Load(), a.result)
+	}
+	if path := seen.last(t, paths["gemini"]).path; !strings.Contains(path, "/projects/other/locations/global/") {
+		t.Errorf("path %s", path)
 	}
 }
 
