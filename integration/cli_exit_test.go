@@ -103,7 +103,7 @@ func (e ending) play(t *testing.T, format string, api provider) (*testkit.Proc, 
 
 func (e ending) checkText(t *testing.T, proc *testkit.Proc) {
 	stderr := proc.Stderr()
-	if e.isError != strings.HasPrefix(stderr, "error: ") {
+	if e.isError != strings.Contains("\n"+stderr, "\nerror: ") { // announced retries may come first
 		t.Errorf("stderr is %q, and is_error would be %v", stderr, e.isError)
 	}
 	if !strings.Contains(stderr, e.says) {
