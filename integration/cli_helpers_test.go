@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -158,15 +159,16 @@ func onLinux(t testing.TB) {
 	}
 }
 
-// tool skips the test where a program is missing, except in CI.
+// tool returns the path of a program. Where it is missing the test is skipped,
+// or fails if AGENT_TEST_REQUIRE names it.
 func tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err == nil {
 		return path
 	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s is missing, and CI demands it", name)
+	if slices.Contains(strings.Fields(os.Getenv("AGENT_TEST_REQUIRE")), name) {
+		t.Fatalf("%s is missing, and AGENT_TEST_REQUIRE demands it", name)
 	}
 	t.Skipf("needs %s", name)
 	return ""

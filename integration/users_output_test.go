@@ -282,11 +282,7 @@ const pausedLimit = 128
 func TestFaultF08_APausedReaderPausesTheModel(t *testing.T) {
 	t.Parallel()
 	onLinux(t)
-	mb := 24
-	if soak() {
-		mb = 200
-	}
-	steps, text := bigText(mb)
+	steps, text := bigText(24)
 	for _, api := range []bool{false, true} {
 		p := newPlace(t)
 		model, env := "", []string(nil)
@@ -313,16 +309,21 @@ func TestFaultF08_APausedReaderPausesTheModel(t *testing.T) {
 	}
 }
 
-// untilStill waits until a process has used no CPU for half a second.
+// untilStill waits until a process has used no CPU for half a second; for
+// ten, if long tests are wanted.
 func untilStill(t *testing.T, proc *testkit.Proc) {
 	t.Helper()
+	still := 500 * time.Millisecond
+	if soak() {
+		still = 10 * time.Second
+	}
 	last, since := "", time.Now()
-	eventually(t, 30*time.Second, "it waits for its reader", func() bool {
+	eventually(t, still+30*time.Second, "it waits for its reader", func() bool {
 		now := cpuTicks(t, proc.PID())
 		if now != last {
 			last, since = now, time.Now()
 		}
-		return time.Since(since) > 500*time.Millisecond
+		return time.Since(since) > still
 	})
 }
 
@@ -344,7 +345,7 @@ func TestFaultF09_ASlowReaderCostsNoMemory(t *testing.T) {
 	onLinux(t)
 	deltas, rate := 1_000_000, 1<<20
 	if soak() {
-		deltas, rate = 10_000_000, 4<<20
+		rate = 64 << 10
 	}
 	p := newPlace(t)
 	model := p.scripted(fmt.Sprintf(`{"emit": [{"text": "ab", "repeat": %d}]}`, deltas))
