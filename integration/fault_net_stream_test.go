@@ -402,6 +402,32 @@ func TestFaultF17_CallsOfABrokenAnswerNeverRun(t *testing.T) {
 	})
 }
 
+// TestFaultF17_ARepeatedCallIsNotSaidTwice breaks an answer after a whole call
+// (of an API that gives calls no ids, too) and has the next attempt say the same.
+func TestFaultF17_ARepeatedCallIsNotSaidTwice(t *testing.T) {
+	t.Parallel()
+	eachProvider(t, func(t *testing.T, pr provider) {
+		p := newPlace(t)
+		p.write("a.txt", "first\n")
+		base, log := p.serve(`
+			{"emit": [{"text": "See."}, {"tool": "read_file", "input": {"file_path": "a.txt"}}, {"fault": "drop", "first": 1}]}
+			{"when": {"tool": "read_file"}, "emit": [{"text": "done"}]}`)
+		a := p.ask("hi", pr.model, pr.env(base))
+		refused(t, log)
+		calls := 0
+		for _, f := range a.kinds("assistant") {
+			for _, b := range content(f) {
+				if b["type"] == "tool_use" {
+					calls++
+				}
+			}
+		}
+		if a.exit.Code != 0 || len(requests(t, log)) != 3 || calls != 1 {
+			t.Errorf("exit %d, %d requests, %d calls told: %v", a.exit.Code, len(requests(t, log)), calls, a.result)
+		}
+	})
+}
+
 // TestFaultF17_BrokenToolArgumentsAreAnswered has a call whose arguments are cut
 // off: the model is told, and may call again.
 func TestFaultF17_BrokenToolArgumentsAreAnswered(t *testing.T) {
