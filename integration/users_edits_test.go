@@ -218,7 +218,7 @@ func TestUsersRow41_TwoAgentsLoseNothing(t *testing.T) {
 	t.Parallel()
 	rounds := 60
 	if soak() {
-		rounds = 5000
+		rounds = 400
 	}
 	p := newPlace(t)
 	p.write("shared.txt", "HERE\n")

@@ -217,7 +217,7 @@ func TestOneHugeEntryIsNoBacklog(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t)
 	e := Entry{UUID: "u1", Time: at, Message: &model.Message{
-		ID: "u1", Role: model.RoleUser, Blocks: []model.Block{model.Document{MediaType: "a/b", Data: make([]byte, maxBacklog)}},
+		ID: "u1", Role: model.RoleUser, Blocks: []model.Block{model.Document{MediaType: "a/b", Data: make([]byte, maxBacklog/4*3)}},
 	}}
 	if err := w.Append(e); err != nil {
 		t.Fatal(err)
