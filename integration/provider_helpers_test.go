@@ -81,6 +81,7 @@ type answered struct {
 	frames []testkit.Frame
 	result testkit.Frame
 	exit   testkit.Exit
+	peak   int64 // of its memory, sampled, in bytes
 	proc   *testkit.Proc
 	stderr string
 }
@@ -93,8 +94,14 @@ var streamJSON = []string{"--output-format", "stream-json", "--include-partial-m
 func (p *place) ask(prompt, model string, env []string, flags ...string) answered {
 	p.t.Helper()
 	args := append([]string{"-p", prompt, "--model", model}, streamJSON...)
-	proc, exit := p.run(testkit.Spec{Args: append(args, flags...), Env: env})
-	a := answered{frames: frames(p.t, proc), exit: exit, proc: proc, stderr: proc.Stderr()}
+	proc := p.start(testkit.Spec{Args: append(args, flags...), Env: env})
+	peak := peakMemory(proc)
+	exit, err := proc.Wait(time.Minute)
+	most := peak()
+	if err != nil {
+		p.t.Fatalf("%v: %v\nstdout: %.2000s", args, err, proc.Output())
+	}
+	a := answered{frames: frames(p.t, proc), exit: exit, peak: most, proc: proc, stderr: proc.Stderr()}
 	all := results(a.frames)
 	if len(all) != 1 || a.frames[len(a.frames)-1].Kind() != "result" {
 		p.t.Fatalf("%d results, want one as the last line\n%.3000s", len(all), proc.Output())
