@@ -28,6 +28,9 @@ func (j *judge) simple(ws []word, text string) {
 		return
 	}
 	p := Part{Text: text, Argv: make([]string, len(ws)), Exact: true}
+	if len(j.cwds) == 1 {
+		p.Cwd = j.cwds[0]
+	}
 	for i, w := range ws {
 		p.Argv[i] = w.show()
 		p.Exact = p.Exact && w.exact()

@@ -62,7 +62,7 @@ func (r *ruin) matches(args []word) bool {
 	if r.only != nil && !r.only[firstOperand(args)] {
 		return false
 	}
-	if r.flags == nil && r.words == nil && r.prefix == nil && r.wordPrefix == "" && r.operand == "" {
+	if len(r.flags) == 0 && len(r.words) == 0 && len(r.prefix) == 0 && r.wordPrefix == "" && r.operand == "" {
 		return true
 	}
 	for _, f := range r.flags {

@@ -64,6 +64,9 @@ func canonicalHost(host string) (string, error) {
 	}
 	host = strings.TrimSuffix(host, ".")
 	ascii, err := idna.Lookup.ToASCII(host)
+	if err == nil {
+		_, err = idna.Lookup.ToASCII(ascii)
+	}
 	if err != nil {
 		return "", fmt.Errorf("%q is no host: %w", host, err)
 	}

@@ -165,12 +165,12 @@ func (j *judge) run(src string) Verdict {
 		j.add(Part{Text: src, Kind: KindUnknown, Reason: why})
 		src = strings.ReplaceAll(strings.ReplaceAll(src, "\r", " "), "\x00", "")
 	}
+	if len(src) > fastFrom && len(src) <= maxBytes && j.fast(src) {
+		return j.verdict()
+	}
 	if tooMuch(src) {
 		j.budget.over = true
 		return Verdict{OverBudget: true, Error: "the command is too large to be judged: run it in smaller pieces"}
-	}
-	if len(src) > fastFrom && j.fast(src) {
-		return j.verdict()
 	}
 	p := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(p)
@@ -191,10 +191,9 @@ func (j *judge) run(src string) Verdict {
 // those line by line before it sees the error.
 func (j *judge) broken(p *syntax.Parser, src string) {
 	for s, err := range p.StmtsSeq(strings.NewReader(src)) {
-		if err != nil {
-			break
+		if err == nil {
+			j.stmt(s) // the sequence ends by itself after an error
 		}
-		j.stmt(s)
 	}
 	j.add(Part{Text: src, Kind: KindUnknown, Reason: "not understood as a bash command"})
 }

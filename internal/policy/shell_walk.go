@@ -655,7 +655,13 @@ func (j *judge) input(list []*syntax.Redirect) *word {
 			return &e
 		}
 		if r.Op != syntax.WordHdoc && quotedDelimiter(r.Word) {
-			t := lit(j.text(w))
+			var b strings.Builder
+			for _, p := range w.Parts {
+				if l, ok := p.(*syntax.Lit); ok {
+					b.WriteString(l.Value)
+				}
+			}
+			t := lit(b.String())
 			return &t
 		}
 		saved, secret := j.strange, j.secret

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -117,15 +118,20 @@ func plain(s string) bool {
 // be an option.
 func (j *judge) braces(w *syntax.Word, out []word) []word {
 	src := j.text(w)
+	whole := w
+	w = &syntax.Word{Parts: slices.Clone(w.Parts)} // the tree stays as it was parsed
 	if !syntax.SplitBraces(w) {
-		return j.whole(w, out)
+		return j.whole(whole, out)
 	}
 	alts, ok := j.alternatives(w.Parts, 0)
 	if !ok {
-		j.visitParts(w.Parts)
+		j.visitParts(whole.Parts)
 		return append(out, word{text: "\x00", split: true, src: src})
 	}
 	for _, parts := range alts {
+		if len(parts) == 0 {
+			continue // nothing is no word
+		}
 		from := len(out)
 		out = j.whole(&syntax.Word{Parts: parts}, out)
 		for i := from; i < len(out); i++ {
@@ -222,7 +228,7 @@ func (j *judge) whole(w *syntax.Word, out []word) []word {
 		}
 	}
 	if !r.exact() {
-		r.src = j.text(w)
+		r.src = j.wordText(w)
 	}
 	return append(out, r)
 }
@@ -282,10 +288,7 @@ func (j *judge) parts(parts []syntax.WordPart, quoted bool, b *wordBuf) {
 			b.b = append(b.b, "/dev/fd/\x01"...)
 		case *syntax.ExtGlob:
 			b.glob = true
-			b.b = append(b.b, '*')
-			if strings.ContainsAny(p.Pattern.Value, "$`") {
-				j.odd("a pattern with an expansion in it")
-			}
+			j.odd("a pattern that bash understands only after shopt -s extglob")
 			b.unsure(true)
 		default:
 			b.unsure(false)
@@ -628,4 +631,18 @@ func (j *judge) join(dir word) []string {
 		out = append(out, path.Clean(c+"/"+dir.text))
 	}
 	return out
+}
+
+// wordText gives a word as written. Words made by expanding braces have
+// parts that stand nowhere.
+func (j *judge) wordText(w *syntax.Word) string {
+	for _, p := range w.Parts {
+		if _, ok := p.(*syntax.BraceExp); ok {
+			return ""
+		}
+	}
+	if len(w.Parts) == 0 {
+		return ""
+	}
+	return j.text(w)
 }

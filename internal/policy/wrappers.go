@@ -140,6 +140,9 @@ func (u *unwrapper) options(args []word) ([]word, bool) {
 		}
 		args = args[1:]
 	}
+	if u.c.skip > 0 && len(args) > 0 && args[0].exact() && args[0].text == "--" {
+		args = args[1:]
+	}
 	return args, true
 }
 
@@ -252,6 +255,11 @@ func (u *unwrapper) start(rest []word) {
 		j.stdin = nil
 	}
 	j.depth++
+	if name := baseName(inner[0].text); u.c.stdin && (name == "rm" || name == "unlink" || name == "rmdir") {
+		j.add(Part{Text: shown(inner), Argv: strings.Fields(shown(inner)), Kind: KindDestructive, Reason: "deletes what its input names"})
+		j.depth--
+		return
+	}
 	j.simple(inner, shown(inner))
 	j.depth--
 	j.stdin = stdin
@@ -327,6 +335,11 @@ func (j *judge) shell(p Part, name string, args []word) {
 		}
 	}
 	j.add(p)
+	if body != nil && !body.exact() && !body.split && !body.glob {
+		// for what is destructive whatever the rest turns out to be
+		sub := lit(strings.ReplaceAll(body.text, "\x00", "x"))
+		body = &sub
+	}
 	if body != nil && body.exact() {
 		via := name
 		if script != nil {
