@@ -159,7 +159,7 @@ func shellOptions(args []word) bool {
 			if o := args[i].text; o != "pipefail" && o != "errexit" && o != "nounset" && o != "noglob" {
 				return false
 			}
-		case len(a) > 1 && a[0] == '-' && strings.Trim(a[1:], "euxf") == "":
+		case len(a) > 1 && (a[0] == '-' && strings.Trim(a[1:], "euxf") == "" || a[0] == '+' && strings.Trim(a[1:], "eux") == ""):
 		case strings.HasPrefix(a, "-") && strings.HasSuffix(a, "o") && strings.Trim(a[1:len(a)-1], "eux") == "" && i+1 < len(args) && args[i+1].exact() && args[i+1].text == "pipefail":
 			i++
 		default:
@@ -224,7 +224,7 @@ func (j *judge) evals(p *Part, args []word) {
 // fetched reports whether something inside of the current command fetches
 // from the network.
 func (j *judge) fetched() bool {
-	for _, p := range j.parts_[min(j.callMark, len(j.parts_)):] {
+	for _, p := range j.found[min(j.callMark, len(j.found)):] {
 		if len(p.Argv) > 0 && strings.Contains(p.Via, "substitution") && j.t.fetch[baseName(p.Argv[0])] {
 			return true
 		}
@@ -579,7 +579,7 @@ func (j *judge) scan(ws []word) string {
 				return ""
 			}
 			sub.run(ws[i].text)
-			for _, p := range sub.parts_ {
+			for _, p := range sub.found {
 				if p.Kind == KindDestructive {
 					return p.Reason
 				}

@@ -59,7 +59,7 @@ func FuzzList(f *testing.F) {
 			}
 			if len(src) < fastFrom {
 				var k Kind
-				for _, p := range quick.parts_ {
+				for _, p := range quick.found {
 					k = max(k, p.Kind)
 				}
 				if v := JudgeShell(src, facts); v.Kind != k || v.Error != "" {

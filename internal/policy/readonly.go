@@ -127,6 +127,9 @@ func (m *matcher) flag(t, name, val string, has bool, rest []word) int {
 			m.fail("what " + w.show() + " becomes isn't certain")
 			return n
 		}
+		if w.split && m.c.operands != operandsText {
+			m.uses = append(m.uses, use{w: w}) // it may bring files along
+		}
 	}
 	m.value(f, w)
 	return n
@@ -166,7 +169,7 @@ func (m *matcher) unsure(w word) {
 		m.fail("the option " + w.show() + " isn't certain")
 		return
 	}
-	if (w.split || s == "") && !m.c.inject && !(w.glob && !w.split && strings.IndexByte(w.text, 0) < 0 && strings.IndexByte(w.text, '.') > 0 && m.c.check == "") {
+	if (w.split || s == "") && !m.c.inject {
 		m.fail("what " + w.show() + " becomes isn't certain: it could be an option")
 		return
 	}
@@ -192,7 +195,7 @@ func (m *matcher) operands() {
 	case operandsRead, operandsName:
 		m.all(ops, use{name: c.operands == operandsName})
 	case operandsPattern:
-		if !m.pattern && len(ops) > 0 {
+		if !m.pattern && len(ops) > 0 && !ops[0].split {
 			ops = ops[1:]
 		}
 		m.all(ops, use{name: c.noRead})
@@ -479,7 +482,7 @@ func awkHarmless(s string) bool {
 			if depth != 0 || strings.ContainsAny(s, "/") {
 				return false
 			}
-		case c == '@' || c == '`' || c == '\\' && !strings.Contains(s, "/"):
+		case c == '#' || c == '@' || c == '`' || c == '\\' && !strings.Contains(s, "/"):
 			return false
 		case c == '/' && strings.Contains(s, `"`):
 			return false // a quote in a pattern could hide what follows

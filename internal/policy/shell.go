@@ -106,7 +106,7 @@ func JudgeShell(src string, f *Facts) Verdict {
 		j.cwds = []string{f.Cwd}
 	}
 	v := j.run(src)
-	v.Parts = j.parts_
+	v.Parts = j.found
 	for i := range v.Parts {
 		if p := &v.Parts[i]; p.Kind > v.Kind || i == 0 {
 			v.Kind, v.Reason = p.Kind, p.Reason
@@ -135,14 +135,15 @@ type judge struct {
 	src    string
 	budget *budget
 
-	parts_ []Part
-	seen   map[string]bool
-	via    string
-	depth  int
-	loops  int
+	found []Part
+	seen  map[string]bool
+	via   string
+	depth int
+	loops int
 
 	cwds       []string // the directories that it may be in; none: not known
 	callMark   int      // where the parts of the current command and of what is inside of it begin
+	anyCd      bool     // the script changes the directory somewhere
 	lastDir    string   // whose lastInside is known
 	lastInside bool
 	moved      *move // of a cd that is the last command
@@ -285,7 +286,7 @@ func (j *judge) add(p Part) {
 	if p.Cwd == "" && len(j.cwds) == 1 {
 		p.Cwd = j.cwds[0]
 	}
-	if len(j.parts_) >= 8 {
+	if len(j.found) >= 8 {
 		key := p.Text + "\x00" + p.Via + "\x00" + p.Cwd + "\x00" + p.Reason + "\x00" + strings.Join(p.Argv, "\x00")
 		if j.seen == nil {
 			j.seen = map[string]bool{}
@@ -295,7 +296,7 @@ func (j *judge) add(p Part) {
 		}
 		j.seen[key] = true
 	}
-	j.parts_ = append(j.parts_, p)
+	j.found = append(j.found, p)
 }
 
 // odd notes that the current command uses something whose effect isn't
@@ -337,7 +338,7 @@ func (j *judge) nested(script, via string) {
 }
 
 func (j *judge) merge(sub *judge) {
-	for _, p := range sub.parts_ {
+	for _, p := range sub.found {
 		j.add(p)
 	}
 }

@@ -44,7 +44,7 @@ func (j *judge) fast(src string) bool {
 		for f := range strings.FieldsSeq(text) {
 			ws = append(ws, lit(f))
 		}
-		j.callMark = len(j.parts_)
+		j.callMark = len(j.found)
 		j.simple(ws, text)
 	}
 	return true

@@ -392,6 +392,45 @@ xargs sh -c 'x'
 xargs -P4 python`, KindUnknown, KindWrite, KindRead)
 }
 
+func TestNothingHidesBehindWhatIsUncertain(t *testing.T) {
+	t.Parallel()
+	each(t, "not read-only", `
+head -n $n a
+grep $x a
+sort *.txt
+sed -n 1p *.go
+rg foo *.go
+awk '# " ␤ BEGIN { system("id") } # "' a
+f() { cat a; }; cd ..; f
+f() { command cd ..; }; f; cat a
+x || cd src && [[ a ]] && cat ../../a
+! cd .. && cat ../a
+cd .. & cat ../a
+for f in $(ls); do cat "$f"; done
+find . -name *
+find "$x"
+git log $x
+git diff *.go
+rm $x
+cat ${x[@]}
+{,cat} .env
+case $x in *) cat .env;; esac
+a=.e; b=nv; cat $a$b
+a=(.env); cat ${a[0]}
+printf -vPATH x
+ls $'--\x63olor' .env/../../..`, KindRead, KindUnknown, KindWrite, KindDestructive)
+	each(t, "read-only all the same", `
+cat *.go
+wc -l *
+grep -n foo *.md
+diff a* b
+echo "${a[@]}" $x
+head -n "$n" a
+git diff -- *.go
+sort ./*.txt
+cat src/*.go`, KindReadOnly)
+}
+
 func TestT17Sed(t *testing.T) {
 	t.Parallel()
 	each(t, "T-17", `
@@ -589,6 +628,8 @@ LESSOPEN='|id' ls
 export -f ls
 export
 declare -n x=PATH
+declare -i x='a[$(id)]'
+declare -a x='($(id))'
 for PATH in a b; do ls; done
 env -S 'PAGER=x git log'
 PAGER=$(id) git log
@@ -918,6 +959,7 @@ psql -c 'DROP TABLE x'
 psql -c "drop   table x"
 mysql -e 'TRUNCATE x'
 sqlite3 a.db 'DELETE FROM x'
+ssh host <<'EOF'␤rm -rf x␤EOF
 psql <<EOF␤DROP DATABASE x;␤EOF
 dropdb x
 redis-cli flushall

@@ -133,6 +133,7 @@ func (j *judge) binary(c *syntax.BinaryCmd) {
 				j.perhaps(after)
 			}
 		}
+		j.moved = nil
 		j.stmt(l.s)
 		if l.op == syntax.AndStmt {
 			j.landed()
@@ -153,9 +154,9 @@ func (j *judge) landed() {
 
 func (j *judge) pipeline(all []*syntax.Stmt) {
 	before := j.save()
-	from := len(j.parts_)
+	from := len(j.found)
 	for i, s := range all {
-		mark := len(j.parts_)
+		mark := len(j.found)
 		outer := j.stdin
 		if i > 0 {
 			j.stdin = j.piped(from, mark, all[i-1])
@@ -173,10 +174,10 @@ func (j *judge) pipeline(all []*syntax.Stmt) {
 // piped gives the text that the command before a pipe certainly prints.
 func (j *judge) piped(from, mark int, s *syntax.Stmt) *word {
 	c, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok || mark-from != 1 || len(c.Args) < 2 || !j.parts_[from].Exact {
+	if !ok || mark-from != 1 || len(c.Args) < 2 || !j.found[from].Exact {
 		return nil
 	}
-	argv := j.parts_[from].Argv
+	argv := j.found[from].Argv
 	if argv[0] != "echo" && argv[0] != "printf" {
 		return nil
 	}
@@ -192,15 +193,15 @@ func (j *judge) piped(from, mark int, s *syntax.Stmt) *word {
 func (j *judge) fed(from, mark int) {
 	fetched := false
 	for i := from; i < mark; i++ {
-		if a := j.parts_[i].Argv; len(a) > 0 && j.t.fetch[baseName(a[0])] {
+		if a := j.found[i].Argv; len(a) > 0 && j.t.fetch[baseName(a[0])] {
 			fetched = true
 		}
 	}
 	if !fetched {
 		return
 	}
-	for i := mark; i < len(j.parts_); i++ {
-		if p := &j.parts_[i]; len(p.Argv) > 0 && (j.t.shells[baseName(p.Argv[0])] || j.t.interpreters[baseName(p.Argv[0])]) && takesScript(p.Argv[1:]) {
+	for i := mark; i < len(j.found); i++ {
+		if p := &j.found[i]; len(p.Argv) > 0 && (j.t.shells[baseName(p.Argv[0])] || j.t.interpreters[baseName(p.Argv[0])]) && takesScript(p.Argv[1:]) {
 			p.Kind, p.Reason = KindDestructive, "runs what the network sends"
 		}
 	}
@@ -395,7 +396,7 @@ func (j *judge) function(c *syntax.FuncDecl) {
 	}
 	before, via := j.save(), j.via
 	j.vars = nil
-	if len(j.cds) > 0 {
+	if j.anyCd {
 		j.cwds = nil
 	}
 	j.via = j.path("function " + name)
@@ -481,7 +482,7 @@ func (j *judge) declare(c *syntax.DeclClause) {
 		if a.Name == nil {
 			quiet = false
 			if a.Value != nil {
-				if w := j.one(a.Value); w.exact() && (w.text == "-r" || w.text == "-i" || w.text == "-a" || w.text == "-A") {
+				if w := j.one(a.Value); w.exact() && w.text == "-r" { // -i, -a and -A evaluate what they are given
 					quiet = true
 				}
 			}
@@ -537,7 +538,7 @@ func (j *judge) harmlessAssign(a *syntax.Assign) bool {
 // call judges a simple command.
 func (j *judge) call(c *syntax.CallExpr) {
 	j.secret, j.strange = "", ""
-	j.callMark = len(j.parts_)
+	j.callMark = len(j.found)
 	if len(c.Assigns) > 0 {
 		j.assigns(c)
 	}
@@ -562,11 +563,11 @@ func (j *judge) call(c *syntax.CallExpr) {
 	}
 	strange, secret := j.strange, j.secret
 	j.strange, j.secret = "", ""
-	mark := len(j.parts_)
+	mark := len(j.found)
 	j.moved = nil
 	j.simple(ws, text)
-	for i := mark; i < len(j.parts_); i++ {
-		p := &j.parts_[i]
+	for i := mark; i < len(j.found); i++ {
+		p := &j.found[i]
 		if strange != "" && p.Kind < KindUnknown {
 			p.Kind, p.Reason = KindUnknown, strange
 		}
@@ -665,9 +666,9 @@ func (j *judge) input(list []*syntax.Redirect) *word {
 			return &t
 		}
 		saved, secret := j.strange, j.secret
-		n := len(j.parts_)
+		n := len(j.found)
 		t := j.one(w)
-		j.parts_ = j.parts_[:n] // the redirection itself is judged later
+		j.found = j.found[:n] // the redirection itself is judged later
 		j.strange, j.secret = saved, secret
 		return &t
 	}
@@ -828,7 +829,8 @@ func (l *looker) call(n *syntax.CallExpr) {
 	}
 	name := n.Args[0].Lit()
 	switch name {
-	case "cd", "pushd", "popd", "":
+	case "cd", "pushd", "popd", "command", "builtin", "eval", "":
+		l.j.anyCd = l.j.anyCd || name != ""
 		for i := len(l.stack) - 1; i >= 0; i-- {
 			switch s := l.stack[i].(type) {
 			case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
@@ -837,7 +839,7 @@ func (l *looker) call(n *syntax.CallExpr) {
 				l.j.cds[s] = true
 			}
 		}
-	case "read", "mapfile", "readarray", "getopts", "printf", "unset", "export", "declare", "local", "typeset", "readonly", "let", "eval", "source", ".", "command", "builtin":
+	case "read", "mapfile", "readarray", "getopts", "printf", "unset", "export", "declare", "local", "typeset", "readonly", "let", "source", ".":
 		for _, a := range n.Args[1:] {
 			if s := a.Lit(); syntax.ValidName(s) {
 				l.mixed[s] = true

@@ -356,7 +356,7 @@ func (j *judge) param(p *syntax.ParamExp, quoted bool, b *wordBuf) {
 		b.b = append(b.b, '\x01')
 		return
 	case !plainly:
-		b.unsure(quoted)
+		b.unsure(quoted && !(p.Index != nil && wholeArray(p.Index)))
 		return
 	case name == "@" || name == "*":
 		b.unsure(false)
@@ -410,7 +410,7 @@ func (j *judge) visitParam(p *syntax.ParamExp) {
 	if p.Flags != nil || p.NestedParam != nil || len(p.Modifiers) > 0 || p.Width {
 		j.odd("an expansion of another shell")
 	}
-	if p.Index != nil {
+	if p.Index != nil && !wholeArray(p.Index) {
 		j.arithm(p.Index)
 	}
 	if p.Slice != nil {
@@ -434,6 +434,12 @@ func (j *judge) visitParam(p *syntax.ParamExp) {
 		j.odd("${x@...} can run what a variable holds")
 	}
 	j.visit(p.Exp.Word)
+}
+
+// wholeArray reports whether an index is @ or *.
+func wholeArray(x syntax.ArithmExpr) bool {
+	w, ok := x.(*syntax.Word)
+	return ok && (w.Lit() == "@" || w.Lit() == "*")
 }
 
 // visit judges what runs inside of a word whose value doesn't matter.

@@ -49,6 +49,9 @@ func (j *judge) unwrap(p Part, c *command, args []word) {
 	if !ok || c.opsRun {
 		return
 	}
+	if c.network && len(rest) == 0 && j.stdin != nil {
+		u.scripts = append(u.scripts, *j.stdin)
+	}
 	for _, s := range u.scripts {
 		j.script(s)
 	}
@@ -76,11 +79,9 @@ func (j *judge) script(w word) {
 	}
 	via := j.via
 	j.via = ""
-	j.nestedVia(w.text, via)
+	j.nested(w.text, via)
 	j.via = via
 }
-
-func (j *judge) nestedVia(script, via string) { j.nested(script, via) }
 
 type unwrapper struct {
 	j       *judge
