@@ -521,7 +521,7 @@ func versionOnly(args []word) bool {
 
 // gitGlobals takes git's own options off and applies -C.
 func (j *judge) gitGlobals(p *Part, args []word) []word {
-	rest := slices.Clone(args)
+	rest := args
 	for len(rest) > 0 {
 		w := rest[0]
 		if !w.exact() {

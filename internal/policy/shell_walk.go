@@ -547,8 +547,7 @@ func (j *judge) call(c *syntax.CallExpr) {
 	}
 	saved, strange := j.secret, j.strange
 	j.secret, j.strange = "", ""
-	var buf [16]word
-	ws := j.words(c.Args, buf[:0])
+	ws := j.words(c.Args, make([]word, 0, len(c.Args)))
 	if j.strange == "" {
 		j.strange = strange
 	}
