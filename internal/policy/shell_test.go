@@ -403,6 +403,11 @@ rg foo *.go
 awk '# " ␤ BEGIN { system("id") } # "' a
 f() { cat a; }; cd ..; f
 f() { command cd ..; }; f; cat a
+command cd ..; cat a
+builtin cd .. && cat a
+time cd .. && cat a
+command command cd /etc; cat passwd
+eval 'cd ..'; cat a
 x || cd src && [[ a ]] && cat ../../a
 ! cd .. && cat ../a
 cd .. & cat ../a

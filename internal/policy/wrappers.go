@@ -34,7 +34,12 @@ func (j *judge) unwrap(p Part, c *command, args []word) {
 	}
 	cwds, via := j.cwds, j.via
 	j.cwds, j.via = u.cwds, j.path(c.name)
-	defer func() { j.cwds, j.via = cwds, via }()
+	defer func() {
+		j.via = via
+		if c.name != "command" && c.name != "builtin" { // those run in this shell, a cd too
+			j.cwds = cwds
+		}
+	}()
 	if ok && len(rest) == 0 && len(u.scripts) == 0 {
 		p.Wrapper = false
 		if c.bare != "" && c.bare != "free" && p.Kind < KindRead {
