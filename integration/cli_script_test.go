@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write what came out as what is expected
 //
 //	exits CODE PROGRAM [ARG...]   runs it and demands the exit code; its output
 //	                              is checked by stdout and stderr as after exec
-//	serve SCRIPT                  plays a model script over HTTP; sets $URL, and
+//	serve SCRIPT [FLAG...]        plays a model script over HTTP; sets $URL, and
 //	                              $REQUESTS to the file with a line per request
 //	frame KIND PATH VALUE         demands of the last frame of a kind in stdout
 //	                              that it has this value (as JSON, or as it is)
@@ -87,14 +87,14 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: serve SCRIPT")
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: serve SCRIPT [FLAG...]")
 	}
 	log := ts.MkAbs("requests.jsonl")
 	path, err := binary()
 	ts.Check(err)
 	proc, err := testkit.Start(testkit.Spec{
-		Path: path, Args: []string{"model", "serve", "--script", ts.MkAbs(args[0]), "--log", log},
+		Path: path, Args: append([]string{"model", "serve", "--script", ts.MkAbs(args[0]), "--log", log}, args[1:]...),
 		Env: []string{"HOME=" + ts.Getenv("HOME")}, HoldStdin: true,
 	})
 	ts.Check(err)

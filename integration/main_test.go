@@ -161,6 +161,7 @@ func (p *place) start(s testkit.Spec) *testkit.Proc {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.t.Cleanup(func() { proc.Signal(syscall.SIGKILL) }) // for a test that failed before its end
 	return proc
 }
 

@@ -192,7 +192,7 @@ func (a *answer) settle(ctx context.Context, err error) {
 	}
 	a.book(err != nil)
 	a.t.stop = a.asm.Stop()
-	if a.started {
+	if a.started && a.open < 0 { // one that broke off within a call has no end
 		a.t.c.send(ctx, &MessageEnded{MessageID: a.msgID, Stop: a.asm.Stop(), Usage: a.asm.Usage()})
 	}
 }

@@ -18,7 +18,7 @@ const (
 	maxMalformed = 3
 )
 
-var errMalformed = errors.New("the model's tool calls could not be read")
+var errMalformed = fmt.Errorf("%w: the model's tool calls could not be read", ErrLoop)
 
 // loopGuard notices a model that makes no progress: the same calls, answered by
 // the same results, over and over. Waiting for something that changes is not a

@@ -42,7 +42,7 @@ var exitTable = []struct {
 	{ExitInput, "bad input: lines that could not be read, no prompt, a session id that is in use, a script that is wrong"},
 	{ExitSettings, "settings that cannot be used"},
 	{ExitTurnLimit, "the limit of model requests in a turn was reached (--max-turns)"},
-	{ExitLoop, "stopped by the loop guard: the model kept making the same call"},
+	{ExitLoop, "stopped by the loop guard: the model kept making the same call, or only calls that could not be read"},
 	{ExitDenied, "a tool call was denied, with --on-deny=fail"},
 	{ExitInternal, "a defect of this program"},
 	{ExitUnwritable, "output or transcript could not be written"},
@@ -84,6 +84,8 @@ func resultCode(r agent.Result) ExitCode {
 		return ExitInternal
 	case errors.As(r.Err, &apiErr) && apiErr.Kind == model.ErrAuth:
 		return ExitAuth
+	case errors.As(r.Err, &apiErr) && apiErr.Kind == model.ErrMalformedUse:
+		return ExitLoop
 	}
 	return ExitFailed
 }

@@ -211,10 +211,14 @@ func (m *models) provider(t model.Target) (model.Provider, error) {
 	}
 	switch t.Provider {
 	case "gemini":
-		return gemini.New(gemini.Options{
+		o := gemini.Options{
 			APIKey: t.Key, BaseURL: t.BaseURL, Vertex: t.Vertex, Project: t.Project, Location: t.Location,
-			CredentialsFile: m.getenv("GOOGLE_APPLICATION_CREDENTIALS"), HTTPClient: m.http, Headers: headers,
-		})
+			HTTPClient: m.http, Headers: headers,
+		}
+		if t.Vertex && t.Key == "" { // elsewhere the file is other programs'
+			o.CredentialsFile = m.getenv("GOOGLE_APPLICATION_CREDENTIALS")
+		}
+		return gemini.New(o)
 	case "openai":
 		return openai.New(openai.Options{
 			Name: t.Vendor, APIKey: t.Key, BaseURL: t.BaseURL, HTTPClient: m.http, Headers: headers,

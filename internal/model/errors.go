@@ -10,22 +10,22 @@ type ErrorKind string
 
 // Kinds of errors.
 const (
-	ErrAuth         ErrorKind = "authentication"   // bad or missing key, 401, 403
-	ErrRateLimit    ErrorKind = "rate_limit"       // 429, worth a retry after RetryAfter
-	ErrQuota        ErrorKind = "quota"            // used up for hours: final, never retried
-	ErrOverloaded   ErrorKind = "overloaded"       // 503, 529
-	ErrServer       ErrorKind = "server"           // other 5xx
-	ErrBadRequest   ErrorKind = "invalid_request"  // 400, 413, 422
-	ErrNotFound     ErrorKind = "model_not_found"  // 404
-	ErrContext      ErrorKind = "prompt_too_long"  // the request exceeds the model's window
-	ErrNetwork      ErrorKind = "network"          // dial, TLS, reset, before or in the stream
-	ErrStalled      ErrorKind = "stream_stalled"   // nothing came for the idle limit
-	ErrIncomplete   ErrorKind = "incomplete"       // the stream ended without a finish marker
-	ErrMalformed    ErrorKind = "malformed_stream" // what came is not this API (HTML, garbage)
-	ErrBlocked      ErrorKind = "blocked"          // safety or content filter
-	ErrEmpty        ErrorKind = "empty_response"   // finished without any content
-	ErrConfigured   ErrorKind = "configuration"    // cannot even be sent (no such model, no credentials)
-	ErrMalformedUse ErrorKind = "malformed_tool_use"
+	ErrAuth         ErrorKind = "authentication"     // bad or missing key, 401, 403
+	ErrRateLimit    ErrorKind = "rate_limit"         // 429, worth a retry after RetryAfter
+	ErrQuota        ErrorKind = "quota"              // used up for hours: final, never retried
+	ErrOverloaded   ErrorKind = "overloaded"         // 503, 529
+	ErrServer       ErrorKind = "server"             // other 5xx
+	ErrBadRequest   ErrorKind = "invalid_request"    // 400, 413, 422
+	ErrNotFound     ErrorKind = "model_not_found"    // 404
+	ErrContext      ErrorKind = "prompt_too_long"    // the request exceeds the model's window
+	ErrNetwork      ErrorKind = "network"            // dial, TLS, reset, before or in the stream
+	ErrStalled      ErrorKind = "stream_stalled"     // nothing came for the idle limit
+	ErrIncomplete   ErrorKind = "incomplete"         // the stream ended without a finish marker
+	ErrMalformed    ErrorKind = "malformed_stream"   // what came is not this API (HTML, garbage)
+	ErrBlocked      ErrorKind = "blocked"            // safety or content filter
+	ErrEmpty        ErrorKind = "empty_response"     // finished without any content
+	ErrConfigured   ErrorKind = "configuration"      // cannot even be sent (no such model, no credentials)
+	ErrMalformedUse ErrorKind = "malformed_tool_use" // a call that the API itself could not read
 )
 
 // Error is a failed model request. Message is safe to show: it holds no
@@ -59,7 +59,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Temporary reports whether the same request may succeed if sent again.
 func (e *Error) Temporary() bool {
 	switch e.Kind {
-	case ErrRateLimit, ErrOverloaded, ErrServer, ErrNetwork, ErrStalled, ErrIncomplete, ErrMalformed, ErrEmpty:
+	case ErrRateLimit, ErrOverloaded, ErrServer, ErrNetwork, ErrStalled, ErrIncomplete, ErrMalformed, ErrEmpty, ErrMalformedUse:
 		return true
 	}
 	return false

@@ -85,17 +85,17 @@ func describeCertificate(err error) (ErrorKind, string) {
 	switch {
 	case errors.As(err, &unknown):
 		return ErrConfigured, "the certificate of " + host(err) + " is signed by an authority that is not trusted here" +
-			" (often a company's TLS-inspecting proxy): name its CA certificate in the CA file option, or add it to the system's trust store"
+			" (often a company's TLS-inspecting proxy): name its CA certificate with the setting network.caFile, or add it to the system's trust store"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return ErrConfigured, "the certificate of " + host(err) + " has expired or is not valid yet: check this machine's clock, then the server"
 	case errors.As(err, &name):
 		return ErrConfigured, "the certificate of " + host(err) + " is for another host: check the base URL and the proxy"
 	case errors.As(err, &roots):
-		return ErrConfigured, "the system's trusted certificates cannot be read: install them (package ca-certificates) or use the CA file option"
+		return ErrConfigured, "the system's trusted certificates cannot be read: install them (package ca-certificates) or use the setting network.caFile"
 	}
 	var verify *tls.CertificateVerificationError
 	if errors.As(err, &verify) || errors.As(err, &invalid) {
-		return ErrConfigured, "the certificate of " + host(err) + " is not accepted (" + plainCause(err) + "): if a proxy replaces certificates, use the CA file option"
+		return ErrConfigured, "the certificate of " + host(err) + " is not accepted (" + plainCause(err) + "): if a proxy replaces certificates, use the setting network.caFile"
 	}
 	return "", ""
 }

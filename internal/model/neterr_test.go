@@ -40,7 +40,7 @@ func TestNetworkErrorSaysWhatHappenedAndWhatToDo(t *testing.T) {
 		{"reset", at(&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}), model.ErrNetwork, "reset"},
 		{"no such host", at(&net.DNSError{Name: "api.example.com", IsNotFound: true}), model.ErrNetwork, "host api.example.com is not known"},
 		{"dns times out", at(&net.DNSError{Name: "api.example.com", IsTimeout: true}), model.ErrNetwork, "DNS"},
-		{"unknown authority", at(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), model.ErrConfigured, "CA file"},
+		{"unknown authority", at(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), model.ErrConfigured, "network.caFile"},
 		{"expired", at(x509.CertificateInvalidError{Reason: x509.Expired}), model.ErrConfigured, "clock"},
 		{"wrong host", at(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "api.example.com"}), model.ErrConfigured, "another host"},
 		{"plain http", at(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), model.ErrConfigured, "http://"},
@@ -106,7 +106,7 @@ func TestNetworkErrorOfRealConnections(t *testing.T) {
 		kind      model.ErrorKind
 		want      string
 	}{
-		{"certificate of a private authority", server.URL, model.ErrConfigured, "CA file"},
+		{"certificate of a private authority", server.URL, model.ErrConfigured, "network.caFile"},
 		{"https to an http server", strings.Replace(plain.URL, "http:", "https:", 1), model.ErrConfigured, "does not speak TLS"},
 		{"nobody listens", gone.URL, model.ErrNetwork, "refused"},
 		{"hangs up", hangsUp.URL, model.ErrNetwork, "closed in the middle"},

@@ -158,7 +158,7 @@ func (a *attempts) backOff(ctx context.Context, failure *Error) error {
 		return a.giveUp(failure)
 	}
 	floor := failure.RetryAfter
-	if floor > left {
+	if floor > 0 && floor > left {
 		return tooLong(failure, floor, left)
 	}
 	wait := floor + a.jitter()
@@ -177,7 +177,7 @@ func (a *attempts) backOff(ctx context.Context, failure *Error) error {
 // isUseless counts the failures that a server that is up would repeat for ever.
 func (a *attempts) isUseless(failure *Error) bool {
 	switch failure.Kind {
-	case ErrEmpty, ErrIncomplete, ErrMalformed, ErrStalled:
+	case ErrEmpty, ErrIncomplete, ErrMalformed, ErrMalformedUse, ErrStalled:
 		a.useless++
 	default:
 		a.useless = 0

@@ -212,9 +212,9 @@ func TestRetryOnlyWhatMayHelp(t *testing.T) {
 		calls int
 	}{
 		{model.ErrAuth, 1}, {model.ErrQuota, 1}, {model.ErrBadRequest, 1}, {model.ErrNotFound, 1}, {model.ErrContext, 1},
-		{model.ErrBlocked, 1}, {model.ErrConfigured, 1}, {model.ErrMalformedUse, 1},
+		{model.ErrBlocked, 1}, {model.ErrConfigured, 1},
 		{model.ErrRateLimit, 10}, {model.ErrOverloaded, 10}, {model.ErrServer, 10}, {model.ErrNetwork, 10},
-		{model.ErrStalled, 3}, {model.ErrIncomplete, 3}, {model.ErrMalformed, 3}, {model.ErrEmpty, 3},
+		{model.ErrStalled, 3}, {model.ErrIncomplete, 3}, {model.ErrMalformed, 3}, {model.ErrEmpty, 3}, {model.ErrMalformedUse, 3},
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.kind), func(t *testing.T) {

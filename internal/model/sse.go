@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	sseBuffer    = 32 << 10 // one read at most; longer lines are taken in pieces
-	sseKeep      = 1 << 20  // a larger event's memory is given back
-	sseZeroReads = 100      // reads of (0, nil) in a row before giving up
-	sseSlow      = 5 * time.Second
+	sseBuffer    = 32 << 10              // one read at most; longer lines are taken in pieces
+	sseKeep      = 1 << 20               // a larger event's memory is given back
+	sseZeroReads = 100                   // reads of (0, nil) in a row before giving up
+	sseSlow      = 50 * time.Millisecond // below the shortest idle limit that can be set
 )
 
 // MaxEvent is the largest server-sent event that [SSE] accepts, in bytes of its
@@ -76,7 +76,7 @@ func NewSSE(r io.Reader) *SSE {
 
 // SetComment has f called, from within Next, for each sign of life that is no
 // event: comment lines, blank lines between events, events without data, and
-// every 5 seconds or so while bytes of a slow event trickle in. nil (the
+// every 50 ms or so while bytes of a slow event trickle in. nil (the
 // default) ignores them.
 func (s *SSE) SetComment(f func()) { s.comment = f }
 

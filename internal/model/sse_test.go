@@ -180,8 +180,8 @@ func TestSSELinesLongerThanTheBuffer(t *testing.T) {
 		long := strings.Repeat("abcdefg", size/7+1)[:size]
 		for _, end := range []string{"\n\n", "\r\n\r\n", "\r\r", ""} {
 			in := ": " + long + "\ndata: " + long + "\nother" + long + "\ndata: " + long + end
-			got, comments, err := readSSE(strings.NewReader(in))
-			if err != nil || comments != 1 || len(got) != 1 || got[0].Data != long+"\n"+long {
+			got, comments, err := readSSE(strings.NewReader(in)) // on a slow machine also with signs of life
+			if err != nil || comments < 1 || len(got) != 1 || got[0].Data != long+"\n"+long {
 				t.Errorf("size %d, end %q: %d events, %d comments, error %v", size, end, len(got), comments, err)
 			}
 		}
@@ -250,8 +250,8 @@ func TestSSEShowsLifeWhileAnEventTricklesIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		events, comments, err := readSSE(&slowly{"data: " + strings.Repeat("x", 100) + "\n\n", t.Context()})
-		if err != nil || len(events) != 1 || comments < 20 || comments > 22 {
-			t.Errorf("%d events, %d signs of life, error %v; want one event and a sign every 5 s", len(events), comments, err)
+		if err != nil || len(events) != 1 || comments < 100 || comments > 110 {
+			t.Errorf("%d events, %d signs of life, error %v; want one event and a sign for each piece", len(events), comments, err)
 		}
 	})
 }

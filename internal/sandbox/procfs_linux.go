@@ -86,29 +86,25 @@ func allProcs() []proc {
 	return procs
 }
 
-// childrenOf returns the children of this process, those of any thread. known
-// is false when the kernel doesn't list them (CONFIG_PROC_CHILDREN).
-func childrenOf(self int) (procs []proc, known bool) {
-	for _, tid := range numericEntries("/proc/self/task") {
-		path := "/proc/self/task/" + strconv.Itoa(tid) + "/children"
-		b := readFile(path, 1<<20)
-		if b == nil {
-			if tid == self {
-				return nil, false
-			}
-			continue // the thread is gone
-		}
+// childrenOf returns the children of pid, those of any of its threads. known is
+// false when the kernel doesn't list them (CONFIG_PROC_CHILDREN). A child can be
+// missed while a sibling dies.
+func childrenOf(pid int) (procs []proc, known bool) {
+	tasks := procPath(pid, "task")
+	for _, tid := range numericEntries(tasks) {
+		b := readFile(tasks+"/"+strconv.Itoa(tid)+"/children", 1<<20)
+		known = known || b != nil
 		for _, f := range bytes.Fields(b) {
-			pid, err := strconv.Atoi(string(f))
+			child, err := strconv.Atoi(string(f))
 			if err != nil {
 				continue
 			}
-			if p, ok := readProc(pid); ok && p.ppid == self {
+			if p, ok := readProc(child); ok && p.ppid == pid {
 				procs = append(procs, p)
 			}
 		}
 	}
-	return procs, true
+	return procs, known
 }
 
 // numericEntries returns the entries of a directory that are numbers.

@@ -17,7 +17,7 @@ const (
 	killTime = 750 * time.Millisecond
 	// lingerTime is granted to what outlives its leader and still holds our
 	// pipe, to say its last words: `exec > >(tee log)` ends that way.
-	lingerTime = 150 * time.Millisecond
+	lingerTime = 300 * time.Millisecond
 	// drainTime is granted to the output once all writers should be dead.
 	drainTime = 200 * time.Millisecond
 )

@@ -146,9 +146,18 @@ func (f *families) orphans() []proc {
 	}
 	children, known := childrenOf(f.self)
 	if !known {
-		children = slices.DeleteFunc(allProcs(), func(p proc) bool { return p.ppid != f.self })
+		children = childrenAmong(allProcs())(f.self)
 	}
 	return slices.DeleteFunc(children, func(p proc) bool { return !f.orphan(p) })
+}
+
+// childrenAmong returns a function like childrenOf that knows all.
+func childrenAmong(all []proc) func(pid int) []proc {
+	children := make(map[int][]proc, len(all))
+	for _, p := range all {
+		children[p.ppid] = append(children[p.ppid], p)
+	}
+	return func(pid int) []proc { return children[pid] }
 }
 
 // orphan reports whether a child of ours is a living stray of some tree; a dead
@@ -215,31 +224,36 @@ func (t *tree) empty() bool {
 }
 
 // scan returns the living processes of t: the leader, its orphans and all that
-// descends from them. ok is false when /proc can't be read.
-func (t *tree) scan() (members []proc, ok bool) {
+// descends from them. A thorough one looks at every process there is, others
+// ask each process for its children, and may miss some that are born or orphaned
+// meanwhile. ok is false when /proc can't be read.
+func (t *tree) scan(thorough bool) (members []proc, ok bool) {
 	family.mu.Lock()
 	defer family.mu.Unlock()
-	all := allProcs()
-	if all == nil {
-		return nil, false
-	}
-	children := make(map[int][]proc, len(all))
-	for _, p := range all {
-		children[p.ppid] = append(children[p.ppid], p)
+	ours, known := childrenOf(family.self)
+	children := func(pid int) []proc { c, _ := childrenOf(pid); return c }
+	if thorough || !known {
+		all := allProcs()
+		if all == nil {
+			return nil, false
+		}
+		children = childrenAmong(all)
+		ours = children(family.self)
 	}
 	var next []proc
-	for _, p := range children[family.self] {
+	for _, p := range ours {
 		if p.pid == t.pid && !t.reaped || family.orphan(p) && t.owns(p) {
 			next = append(next, p)
 		}
 	}
 	for len(next) > 0 {
 		p := next[0]
-		next = append(next[1:], children[p.pid]...)
+		next = next[1:]
 		t.seen[p.pid] = p.start
 		t.sessions[p.sid], t.sessions[p.pgid] = true, true
 		if !p.dead() {
 			members = append(members, p)
+			next = append(next, children(p.pid)...)
 		}
 	}
 	return members, true
@@ -256,7 +270,7 @@ func (t *tree) takeDown(grace time.Duration) (stopped, survivors int) {
 	killEnd := termEnd.Add(killTime)
 	told := map[int]uint64{}
 	for clean := 0; ; {
-		members, ok := t.scan()
+		members, ok := t.scan(clean > 0)
 		now := time.Now()
 		switch {
 		case !ok:
@@ -264,8 +278,8 @@ func (t *tree) takeDown(grace time.Duration) (stopped, survivors int) {
 		case now.After(killEnd):
 			return len(told), len(members)
 		case len(members) == 0:
-			// Once more: a child may be born behind the back of one scan.
-			if clean++; clean == 2 || len(told) == 0 {
+			// Once more, thoroughly: a child may be born behind a scan's back.
+			if clean++; clean == 2 {
 				return len(told), 0
 			}
 			continue

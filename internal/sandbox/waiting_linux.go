@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/binary"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -13,15 +14,16 @@ import (
 // waitingForInput reports whether a process of t is blocked reading a terminal.
 // Stdin is /dev/null and gives end of file at once, and a pipe gets its input
 // from its neighbour; what blocks is a terminal that the command found or made
-// for itself (script, expect, ssh -tt, /dev/console), where nobody types.
+// for itself (script, expect, ssh -tt, /dev/console), where nobody types, and
+// the command's own output, which vim reads its keys from when stdin has ended.
 func (t *tree) waitingForInput() bool {
-	members, _ := t.scan()
+	members, _ := t.scan(false)
 	for _, p := range members {
 		if p.state != 'S' {
 			continue
 		}
 		for _, tid := range firstTasks(p.pid) {
-			if readsTerminal(p.pid, tid) {
+			if t.readsTerminal(p.pid, tid) {
 				return true
 			}
 		}
@@ -35,9 +37,13 @@ func firstTasks(pid int) []int {
 	return tids[:min(len(tids), 16)]
 }
 
-// readsTerminal reports whether the thread sits in read, poll or select without
-// a time limit, on nothing but terminals.
-func readsTerminal(pid, tid int) bool {
+// longWait is the time limit, in seconds, from which on a wait counts as one
+// without a limit: vim for one waits 4 s for a key before it does some chores.
+const longWait = 2
+
+// readsTerminal reports whether the thread sits in read, poll or select, for
+// long, on nothing but what nobody writes to.
+func (t *tree) readsTerminal(pid, tid int) bool {
 	nr, args, ok := currentCall(pid, tid)
 	if !ok {
 		return false
@@ -47,27 +53,39 @@ func readsTerminal(pid, tid int) bool {
 	case callRead:
 		fds = []int{int(int32(args[0]))}
 	case callPoll:
-		if int32(args[2]) >= 0 {
-			return false
+		if ms := int32(args[2]); ms < 0 || ms >= longWait*1000 {
+			fds = pollSet(pid, args)
 		}
-		fds = pollSet(pid, args)
 	case callPpoll:
-		if args[2] != 0 {
-			return false
+		if waitsLong(pid, args[2]) {
+			fds = pollSet(pid, args)
 		}
-		fds = pollSet(pid, args)
 	case callSelect:
-		if args[4] != 0 {
-			return false
+		if waitsLong(pid, args[4]) {
+			fds = selectSet(pid, args)
 		}
-		fds = selectSet(pid, args)
 	}
 	for _, fd := range fds {
-		if !isTerminal(pid, fd) {
+		if !t.nobodyWrites(pid, fd) {
 			return false
 		}
 	}
 	return len(fds) > 0
+}
+
+// waitsLong reports whether the time limit at addr, a timespec or timeval, is
+// none or a long one.
+func waitsLong(pid int, addr uint64) bool {
+	if addr == 0 {
+		return true
+	}
+	switch b := readMemory(pid, addr, int(unsafe.Sizeof(uintptr(0)))); len(b) {
+	case 8:
+		return binary.NativeEndian.Uint64(b) >= longWait
+	case 4:
+		return binary.NativeEndian.Uint32(b) >= longWait
+	}
+	return false
 }
 
 // callKind says where a system call keeps what it waits for.
@@ -158,13 +176,14 @@ func readMemory(pid int, addr uint64, n int) []byte {
 	return buf
 }
 
-// isTerminal reports whether fd of pid is a terminal to read from; the master
-// side of a pseudo-terminal is none.
-func isTerminal(pid, fd int) bool {
+// nobodyWrites reports whether fd of pid is a terminal to read from (the master
+// side of a pseudo-terminal is none), or the pipe that takes the tree's output.
+func (t *tree) nobodyWrites(pid, fd int) bool {
 	link, err := os.Readlink(procPath(pid, "fd/"+strconv.Itoa(fd)))
 	if err != nil {
 		return false
 	}
 	return strings.HasPrefix(link, "/dev/pts/") && link != "/dev/pts/ptmx" ||
-		strings.HasPrefix(link, "/dev/tty") || link == "/dev/console"
+		strings.HasPrefix(link, "/dev/tty") || link == "/dev/console" ||
+		slices.Contains(t.pipes, link)
 }

@@ -161,11 +161,16 @@ func (n *Native) assistant(e *agent.BlockEnded) {
 		},
 		SessionID: n.Facts.SessionID, UUID: e.UUID,
 	}
+	n.supersede(a)
+	n.send(a)
+}
+
+// supersede tells with a which frames are void, if any are.
+func (n *Native) supersede(a *streamjson.Assistant) {
 	if len(n.supersedes) > 0 {
 		a.Extra = members(map[string]any{"supersedes": n.supersedes})
 		n.supersedes = nil
 	}
-	n.send(a)
 }
 
 func (n *Native) messageEnded(e *agent.MessageEnded) {
@@ -177,12 +182,14 @@ func (n *Native) messageEnded(e *agent.MessageEnded) {
 }
 
 func (n *Native) requestFailed(e *agent.RequestFailed) {
-	n.send(&streamjson.Assistant{
+	a := &streamjson.Assistant{
 		Message: streamjson.AssistantMessage{
 			ID: e.MessageID, Model: "<synthetic>", Content: streamjson.Blocks{streamjson.TextBlock{Text: e.Text}},
 		},
 		Error: wireError(e.Err), SessionID: n.Facts.SessionID, UUID: e.UUID,
-	})
+	}
+	n.supersede(a)
+	n.send(a)
 }
 
 // wireError is the wire's name of an API failure (wire/claude-agent-sdk.md §2.3).
@@ -200,7 +207,8 @@ func wireError(e *model.Error) string {
 		return "invalid_request"
 	case model.ErrNotFound:
 		return "model_not_found"
-	case model.ErrServer, model.ErrStalled, model.ErrIncomplete, model.ErrMalformed, model.ErrEmpty, model.ErrNetwork:
+	case model.ErrServer, model.ErrStalled, model.ErrIncomplete, model.ErrMalformed, model.ErrEmpty, model.ErrNetwork,
+		model.ErrMalformedUse:
 		return "server_error"
 	}
 	return "unknown"

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/agentcli/agent/internal/agent"
 )
 
-// Text writes the answer of each turn as plain text, and what went wrong to
-// Err.
+// Text writes the answer of each turn as plain text, and what went wrong, waits
+// for another attempt included, to Err.
 type Text struct {
 	Out Output
 	Err io.Writer
@@ -18,11 +19,15 @@ type Text struct {
 
 // Event implements Projector.
 func (p *Text) Event(_ context.Context, e agent.Event) {
-	ended, ok := e.(*agent.TurnEnded)
-	if !ok {
-		return
+	switch e := e.(type) {
+	case *agent.RequestRetried:
+		fmt.Fprintf(p.Err, "%v; trying again in %s\n", e.Info.Err, e.Info.Delay.Round(100*time.Millisecond))
+	case *agent.TurnEnded:
+		p.result(e.Result)
 	}
-	r := ended.Result
+}
+
+func (p *Text) result(r agent.Result) {
 	if r.IsError {
 		fmt.Fprintf(p.Err, "error: %s\n", problem(r))
 		if r.APIError != nil {

@@ -258,11 +258,12 @@ func TestTextAndJSONSayTheSame(t *testing.T) {
 	var stderr bytes.Buffer
 	f := &Facts{Ledger: new(usage.Ledger)}
 	for _, p := range []Projector{&Text{Out: text, Err: &stderr}, &JSON{Facts: f, Out: object}} {
+		p.Event(t.Context(), &agent.RequestRetried{Info: model.RetryInfo{Attempt: 1, Delay: 1234e6, Err: &model.Error{Provider: "x", Kind: model.ErrNetwork, Message: "refused"}}})
 		p.Event(t.Context(), &agent.TurnEnded{Result: agent.Result{Subtype: agent.Success, Text: "answer\n"}})
 		p.Event(t.Context(), &agent.TurnEnded{Result: agent.Result{
 			Subtype: agent.ErrorDuringExecution, IsError: true, Errors: []string{"went wrong"}}})
 	}
-	if len(text.lines) != 1 || string(text.lines[0]) != "answer" || stderr.String() != "error: went wrong\n" {
+	if len(text.lines) != 1 || string(text.lines[0]) != "answer" || stderr.String() != "x: network: refused; trying again in 1.2s\nerror: went wrong\n" {
 		t.Errorf("text = %q, stderr = %q", text.lines, stderr.String())
 	}
 	list := decode(t, object.lines)

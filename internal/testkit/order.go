@@ -10,7 +10,7 @@ import (
 // assistant frame is answered by one tool_result before the result; stream
 // events nest; and for each block the joined deltas are the block's text.
 func CheckTurns(frames []Frame) error {
-	c := turnChecker{open: map[string]bool{}, deltas: map[int]*strings.Builder{}}
+	c := turnChecker{open: map[string]bool{}, calls: map[string]string{}, deltas: map[int]*strings.Builder{}}
 	for i, f := range frames {
 		if err := c.take(f); err != nil {
 			return fmt.Errorf("frame %d (%s): %w", i, f.Kind(), err)
@@ -27,7 +27,8 @@ type turnChecker struct {
 	message bool
 	block   bool
 	index   int
-	open    map[string]bool // tool calls without a result
+	open    map[string]bool   // tool calls without a result
+	calls   map[string]string // of assistant frames, by uuid
 	deltas  map[int]*strings.Builder
 	whole   bool // the open block's assistant frame came
 }
@@ -80,9 +81,16 @@ func blocks(f Frame) []map[string]any {
 }
 
 func (c *turnChecker) assistant(f Frame) error {
+	c.supersede(f)
+	if f.String("message.model") == "<synthetic>" {
+		c.message, c.block = false, false // the open message broke off within a call
+		return nil
+	}
 	for _, b := range blocks(f) {
 		if b["type"] == "tool_use" {
-			c.open[b["id"].(string)] = true
+			id := b["id"].(string)
+			c.open[id] = true
+			c.calls[f.String("uuid")] = id
 		}
 		if err := c.joined(b); err != nil {
 			return err
@@ -90,6 +98,15 @@ func (c *turnChecker) assistant(f Frame) error {
 	}
 	c.whole = true
 	return nil
+}
+
+// supersede forgets the calls of frames that f voids.
+func (c *turnChecker) supersede(f Frame) {
+	void, _ := f["supersedes"].([]any)
+	for _, uuid := range void {
+		name, _ := uuid.(string)
+		delete(c.open, c.calls[name])
+	}
 }
 
 // joined compares the whole block with the deltas that announced it.

@@ -59,11 +59,15 @@ type Proc struct {
 	torn    []byte // bytes after the last newline
 }
 
+// heldLimit is how long children that hold stderr open may outlive the program.
+const heldLimit = 5 * time.Second
+
 // Start spawns the program.
 func Start(s Spec) (*Proc, error) {
 	p := &Proc{cmd: exec.Command(s.Path, s.Args...), done: make(chan struct{})}
 	p.grown.L = &p.mu
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = s.Dir, s.Env, &p.stderr
+	p.cmd.WaitDelay = heldLimit
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -185,6 +189,9 @@ func (p *Proc) Send(line string) error {
 	return err
 }
 
+// Write writes to stdin as it is.
+func (p *Proc) Write(b []byte) (int, error) { return p.stdin.Write(b) }
+
 // CloseStdin ends stdin.
 func (p *Proc) CloseStdin() { _ = p.stdin.Close() }
 
@@ -210,6 +217,9 @@ func (p *Proc) Wait(limit time.Duration) (Exit, error) {
 	timer.Stop()
 	if p.stdout != nil {
 		p.Read(0)
+		if late || errors.Is(err, exec.ErrWaitDelay) {
+			_ = p.stdout.Close() // a child may hold it open for ever
+		}
 		<-p.done
 		_ = p.stdout.Close()
 	}

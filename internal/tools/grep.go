@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -94,7 +93,7 @@ func (t *grepTool) Spec() Spec { return t.spec }
 type grepQuery struct {
 	mode          grepMode
 	matcher       *lineMatcher
-	spanning      *regexp.Regexp // for multiline
+	spanning      *spanMatcher // for multiline
 	filter        walkFilter
 	limit, offset int
 	before, after int
@@ -153,7 +152,7 @@ func newGrepQuery(in grepInput) (*grepQuery, error) {
 		return nil, patternError(*in.Pattern, err)
 	}
 	if in.Multiline {
-		q.spanning = re
+		q.spanning = &spanMatcher{parsed: parsed, re: re}
 	}
 	return q, q.addFilter(in)
 }

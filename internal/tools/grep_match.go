@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -301,4 +302,64 @@ func (s *needleState) next(need []needle, text []byte, from int) int {
 		}
 	}
 	return first
+}
+
+// spanMatcher searches across lines. Here, too, bytes that aren't UTF-8 match
+// nothing; in a text with such bytes, a real U+FFFD doesn't either. It is safe
+// for concurrent use.
+type spanMatcher struct {
+	parsed *syntax.Regexp
+	re     *regexp.Regexp
+
+	once   sync.Once
+	strict *regexp.Regexp
+}
+
+// in returns the expression to use for text.
+func (m *spanMatcher) in(text []byte) *regexp.Regexp {
+	if utf8.Valid(text) {
+		return m.re
+	}
+	m.once.Do(func() {
+		m.strict = m.re
+		if re, err := regexp.Compile(withoutReplacement(m.parsed).String()); err == nil {
+			m.strict = re
+		}
+	})
+	return m.strict
+}
+
+// withoutReplacement returns re with U+FFFD, as which regexp sees every broken
+// byte, taken out of what its classes match.
+func withoutReplacement(re *syntax.Regexp) *syntax.Regexp {
+	out := *re
+	class := func(ranges ...rune) {
+		out.Op, out.Rune, out.Rune0 = syntax.OpCharClass, nil, [2]rune{}
+		for i := 0; i < len(ranges); i += 2 {
+			lo, hi := ranges[i], ranges[i+1]
+			if lo > utf8.RuneError || hi < utf8.RuneError {
+				out.Rune = append(out.Rune, lo, hi)
+				continue
+			}
+			if lo < utf8.RuneError {
+				out.Rune = append(out.Rune, lo, utf8.RuneError-1)
+			}
+			if hi > utf8.RuneError {
+				out.Rune = append(out.Rune, utf8.RuneError+1, hi)
+			}
+		}
+	}
+	switch re.Op {
+	case syntax.OpAnyChar:
+		class(0, utf8.MaxRune)
+	case syntax.OpAnyCharNotNL:
+		class(0, '\n'-1, '\n'+1, utf8.MaxRune)
+	case syntax.OpCharClass:
+		class(re.Rune...)
+	}
+	out.Sub = nil
+	for _, sub := range re.Sub {
+		out.Sub = append(out.Sub, withoutReplacement(sub))
+	}
+	return &out
 }

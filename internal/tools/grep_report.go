@@ -151,7 +151,7 @@ func (t *grepTool) content(q *grepQuery, found grepFound, out *limitedText) {
 // have dashes, and "--" stands where lines are left out between.
 func writeLines(q *grepQuery, path string, lines []lineMatch, out *limitedText) bool {
 	context := q.before+q.after > 0
-	last := 0
+	last := -1
 	for _, l := range lines {
 		if context && out.lines > 0 && l.number != last+1 && !out.line("--", false) {
 			return false

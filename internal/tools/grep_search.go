@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"regexp"
 	"unicode/utf8"
 )
 
@@ -34,9 +33,9 @@ type lineMatch struct {
 // fileSearcher searches one file after the other. It is used by one goroutine.
 type fileSearcher struct {
 	matcher  *lineMatcher
-	spanning *regexp.Regexp // set for a search across lines
-	keep     int            // how many lines to keep of each file
-	first    bool           // stop at the first matching line
+	spanning *spanMatcher // set for a search across lines
+	keep     int          // how many lines to keep of each file
+	first    bool         // stop at the first matching line
 
 	buf   []byte
 	skip  needleState
@@ -202,34 +201,63 @@ func (s *fileSearcher) searchSpanning(r io.Reader, size int64) error {
 		return err
 	}
 	s.found.crlf = bytes.Contains(text, []byte("\r\n"))
-	s.spans(text, s.spanning.FindAllIndex(text, -1))
+	s.spans(text, s.spanning.in(text).FindAllIndex(text, -1))
 	return nil
 }
 
-// spans records the lines that matches touch, each line once.
+// spans records the lines that matches touch, each line once. As in ripgrep,
+// matches on the same or adjacent lines are one block, and the search ends at a
+// block with a NUL in it.
 func (s *fileSearcher) spans(text []byte, matches [][]int) {
-	number, counted, from := 1, 0, 0 // from: first line not reported yet
+	b := spanBlock{number: 1, start: -1}
 	for _, m := range matches {
 		start, end := m[0], m[1]
-		if bytes.IndexByte(text[start:end], 0) >= 0 {
-			return
-		}
 		if start == len(text) && (start == 0 || text[start-1] == '\n') {
-			return // after the last line
+			break // after the last line
 		}
 		first := 1 + bytes.LastIndexByte(text[:start], '\n')
-		for at := max(first, from); at < len(text) && (at < end || at == first); {
-			number += bytes.Count(text[counted:at], []byte("\n"))
-			counted = at
-			stop := lineEnd(text, at)
-			s.add(number, text[at:stop])
-			if s.first {
+		if end == start || text[end-1] != '\n' {
+			end = min(lineEnd(text, end)+1, len(text))
+		}
+		if b.start >= 0 && first > b.end {
+			if !s.block(text, &b) {
 				return
 			}
-			at = stop + 1
-			from = at
+			b.start = -1
 		}
+		if b.start < 0 {
+			b.start = first
+		}
+		b.end = max(end, b.end)
 	}
+	if b.start >= 0 {
+		s.block(text, &b)
+	}
+}
+
+// spanBlock is a run of lines that matches touch, and how far lines have been
+// counted: the number of the line at counted.
+type spanBlock struct {
+	start, end      int
+	number, counted int
+}
+
+// block records the lines of a block; false when the search is to end.
+func (s *fileSearcher) block(text []byte, b *spanBlock) bool {
+	if bytes.IndexByte(text[b.start:b.end], 0) >= 0 {
+		return false
+	}
+	b.number += bytes.Count(text[b.counted:b.start], []byte("\n"))
+	for at := b.start; at < b.end; b.number++ {
+		stop := lineEnd(text, at)
+		s.add(b.number, text[at:stop])
+		if s.first {
+			return false
+		}
+		at = stop + 1
+	}
+	b.counted = b.end
+	return true
 }
 
 // errTooLarge says that a file is not searched because of its size.

@@ -136,7 +136,7 @@ func (t *readTool) readText(ctx context.Context, f io.Reader, head []byte, size 
 		src = &wideReader{r: src, enc: enc}
 	}
 	page := newPage(in.Offset, in.Limit)
-	if err := page.fill(ctx, src, whole); err != nil {
+	if err := page.fill(ctx, src, size, whole); err != nil {
 		return Result{}, err
 	}
 	if whole {

@@ -157,12 +157,11 @@ func (e encoding) offsets(b []byte, text []int) []int {
 
 // wideReader decodes wide text from r to UTF-8, in constant memory.
 type wideReader struct {
-	r    io.Reader
-	enc  encoding
-	in   []byte // not decoded yet
-	out  []byte // decoded, not returned yet
-	err  error
-	tail int // bytes of in that were seen to be an unfinished character
+	r   io.Reader
+	enc encoding
+	in  []byte // not decoded yet
+	out []byte // decoded, not returned yet
+	err error
 }
 
 func (w *wideReader) Read(p []byte) (int, error) {

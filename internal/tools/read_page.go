@@ -43,9 +43,9 @@ func newPage(offset, limit int) *page {
 	return p
 }
 
-// fill reads lines from r: to the end if whole, else only what the range needs.
-func (p *page) fill(ctx context.Context, r io.Reader, whole bool) error {
-	br := bufio.NewReaderSize(r, 32<<10)
+// fill reads lines from r, which has about size bytes: to the end if whole, else only what the range needs.
+func (p *page) fill(ctx context.Context, r io.Reader, size int64, whole bool) error {
+	br := bufio.NewReaderSize(r, int(min(size+1, 32<<10)))
 	for {
 		if p.line&0xfff == 0 {
 			if err := checkContext(ctx); err != nil {

@@ -132,9 +132,9 @@ func wideHint(head []byte) string {
 		}
 	}
 	switch half := len(head) / 2; {
-	case nul[1] > half*7/10 && nul[0] < half/10:
+	case nul[1] > half*7/10 && nul[0] <= half/10:
 		return " (it looks like UTF-16LE without a byte order mark)"
-	case nul[0] > half*7/10 && nul[1] < half/10:
+	case nul[0] > half*7/10 && nul[1] <= half/10:
 		return " (it looks like UTF-16BE without a byte order mark)"
 	}
 	return ""

@@ -57,8 +57,9 @@ type Place struct {
 	// Exists says whether something was there at the time.
 	Exists bool
 
-	dir rootDir
-	rel string // beneath dir, "." for dir itself
+	mode fs.FileMode // what it was, if it existed
+	dir  rootDir
+	rel  string // beneath dir, "." for dir itself
 }
 
 // OpenRoots opens the allowed directories. The caller closes the Roots.
@@ -130,7 +131,7 @@ func (r *Roots) Resolve(path string) (Place, error) {
 	if vol := filepath.VolumeName(named); vol != "" && !r.hasVolume(vol) {
 		return Place{}, r.outside(path, named) // never touch foreign shares
 	}
-	real, exists, err := followLinks(named)
+	real, info, err := followLinks(named)
 	if err != nil {
 		return Place{}, fmt.Errorf("path %s: %w", quotePath(path), err)
 	}
@@ -141,7 +142,11 @@ func (r *Roots) Resolve(path string) (Place, error) {
 	if isKernelFS(real) && !isKernelFS(dir.path) {
 		return Place{}, fmt.Errorf("path %s: %s belongs to the kernel's own file systems and is not for file tools", quotePath(path), real)
 	}
-	return Place{Path: real, Named: filepath.Clean(named), Exists: exists, dir: dir, rel: rel}, nil
+	p := Place{Path: real, Named: filepath.Clean(named), Exists: info != nil, dir: dir, rel: rel}
+	if p.Exists {
+		p.mode = info.Mode()
+	}
+	return p, nil
 }
 
 // Relative shortens a path for display: relative to the working directory when
@@ -216,11 +221,13 @@ func (r *Roots) outside(path, real string) error {
 }
 
 // followLinks resolves every symlink and ".." of an absolute path, component
-// by component. Components that don't exist (or can't be looked at) are kept.
-func followLinks(path string) (real string, exists bool, err error) {
+// by component. Components that don't exist (or can't be looked at) are kept;
+// info is nil if the last one is such.
+func followLinks(path string) (real string, info fs.FileInfo, err error) {
 	vol := filepath.VolumeName(path)
 	sep := string(filepath.Separator)
-	real, exists = vol+sep, true
+	real = vol + sep
+	known := false // whether info is of real
 	rest, links := path[len(vol):], 0
 	for rest != "" {
 		var name string
@@ -229,30 +236,38 @@ func followLinks(path string) (real string, exists bool, err error) {
 		case "", ".":
 			continue
 		case "..":
-			real, exists = filepath.Dir(real), true
+			real, known = filepath.Dir(real), false
 			continue
 		}
 		next := filepath.Join(real, name)
-		info, err := os.Lstat(next)
-		exists = err == nil
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		info, err = os.Lstat(next)
+		known = true
+		if err != nil {
+			info = nil
+		}
+		if info == nil || info.Mode()&fs.ModeSymlink == 0 {
 			real = next
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", false, errors.New("too many symlinks")
+			return "", nil, errors.New("too many symlinks")
 		}
 		target, err := os.Readlink(next)
 		if err != nil {
-			return "", false, err
+			return "", nil, err
 		}
 		if filepath.IsAbs(target) {
 			vol = filepath.VolumeName(target)
 			real, target = vol+sep, target[len(vol):]
 		}
-		rest = target + sep + rest
+		rest, known = target+sep+rest, false
 	}
-	return real, exists, nil
+	if !known {
+		if info, err = os.Lstat(real); err != nil {
+			info = nil
+		}
+	}
+	return real, info, nil
 }
 
 func cutComponent(path string) (name, rest string) {
@@ -281,7 +296,12 @@ func isKernelFS(path string) bool {
 // open opens what is at the place for reading, without ever blocking on a FIFO
 // or device, and refuses what isn't a regular file or directory.
 func (p Place) open() (*os.File, fs.FileInfo, error) {
-	return openIn(p.dir.root, p.rel, os.O_RDONLY)
+	if p.Exists { // before opening: that alone can have effects on a device
+		if err := checkKind(p.mode); err != nil {
+			return nil, nil, err
+		}
+	}
+	return openFile(p.dir.root, p.rel, os.O_RDONLY)
 }
 
 // openIn opens an existing regular file or directory beneath root.
@@ -290,16 +310,21 @@ func openIn(root *os.Root, rel string, flag int) (*os.File, fs.FileInfo, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkKind(info); err != nil { // before opening: that alone can have effects on a device
+	if err := checkKind(info.Mode()); err != nil {
 		return nil, nil, err
 	}
+	return openFile(root, rel, flag)
+}
+
+// openFile opens a regular file or directory beneath root.
+func openFile(root *os.Root, rel string, flag int) (*os.File, fs.FileInfo, error) {
 	f, err := root.OpenFile(rel, flag|openNonblock, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	info, err = f.Stat()
+	info, err := f.Stat()
 	if err == nil {
-		err = checkKind(info)
+		err = checkKind(info.Mode())
 	}
 	if err != nil {
 		f.Close()
@@ -313,8 +338,8 @@ type kindError string
 
 func (e kindError) Error() string { return "it is " + string(e) + ", not a regular file" }
 
-func checkKind(info fs.FileInfo) error {
-	switch mode := info.Mode(); {
+func checkKind(mode fs.FileMode) error {
+	switch {
 	case mode.IsRegular() || mode.IsDir():
 		return nil
 	case mode&fs.ModeNamedPipe != 0:

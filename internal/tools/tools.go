@@ -36,7 +36,7 @@ type Spec struct {
 // Call is one invocation.
 type Call struct {
 	ID    string
-	Input json.RawMessage // a JSON object, already checked against Schema
+	Input json.RawMessage // a JSON object; the tool checks it against its Schema as it decodes it
 	// Progress reports what the tool is doing. It may be nil, never blocks,
 	// and may drop reports.
 	Progress func(Progress)

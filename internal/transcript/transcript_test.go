@@ -211,6 +211,23 @@ func TestWhatCouldNotBeWrittenComesLater(t *testing.T) {
 	}
 }
 
+// TestOneHugeEntryIsNoBacklog appends an entry that is longer than what may
+// wait: nothing waits, so it is written.
+func TestOneHugeEntryIsNoBacklog(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	e := Entry{UUID: "u1", Time: at, Message: &model.Message{
+		ID: "u1", Role: model.RoleUser, Blocks: []model.Block{model.Document{MediaType: "a/b", Data: make([]byte, maxBacklog/4*3)}},
+	}}
+	if err := w.Append(e); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(w.Path())
+	if err != nil || info.Size() < maxBacklog {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
 func TestProjectKey(t *testing.T) {
 	t.Parallel()
 	long := "/" + strings.Repeat("a", 250)

@@ -37,7 +37,8 @@ type Writer struct {
 	closed  bool
 }
 
-// maxBacklog bounds what is kept while the file cannot be written, in bytes.
+// maxBacklog bounds what is kept while the file cannot be written, in bytes; one
+// entry is kept whatever its length.
 const maxBacklog = 64 << 20
 
 // New returns a Writer. It fails with ErrExists when the file is there; it
@@ -64,7 +65,7 @@ func (w *Writer) Append(e Entry) error {
 	if err != nil {
 		return err
 	}
-	if len(w.backlog)+len(line) > maxBacklog {
+	if len(w.backlog) > 0 && len(w.backlog)+len(line) > maxBacklog {
 		return fmt.Errorf("transcript %s: entry %s is lost: too much waits to be written", w.o.Path, e.UUID)
 	}
 	w.backlog = append(w.backlog, line...)

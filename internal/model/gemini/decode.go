@@ -2,9 +2,11 @@ package gemini
 
 import (
 	"bytes"
-	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -354,14 +356,28 @@ func (d *decoder) call(c *call, sig string) {
 // callID returns id, or one of our own if it is empty or was used before in
 // this conversation.
 func (d *decoder) callID(id string) string {
-	if id == "" || d.used[id] || usedBefore(d.req, id) {
-		id = madeID + rand.Text()
+	for n := 0; id == "" || d.used[id] || usedBefore(d.req, id); n++ {
+		id = d.makeID(n)
 	}
 	if d.used == nil {
 		d.used = map[string]bool{}
 	}
 	d.used[id] = true
 	return id
+}
+
+// makeID returns the nth id for the current block. It is the same each time the
+// request is sent, so that a retry can say the same again, and no other
+// conversation's: messages have ids of their own.
+func (d *decoder) makeID(n int) string {
+	last := ""
+	for _, m := range d.req.Messages {
+		if m != nil {
+			last = m.ID
+		}
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d/%d", d.req.SessionID, last, d.next, n))
+	return madeID + hex.EncodeToString(sum[:12])
 }
 
 func usedBefore(req *model.Request, id string) bool {
