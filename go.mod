@@ -24,6 +24,7 @@ require (
 	golang.org/x/term v0.47.0
 	golang.org/x/text v0.43.0
 	google.golang.org/genai v1.76.0
+	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.2.0
 )
 

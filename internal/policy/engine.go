@@ -22,6 +22,12 @@ type Facts struct {
 	Class Class
 	Input json.RawMessage
 	Mode  Mode
+
+	Cwd     string   // absolute directory that relative paths are meant from; empty: not known
+	Roots   []string // absolute directories that may be worked in; empty: Cwd alone
+	Home    string   // absolute; empty: not known, and then no ~ is certain
+	Guarded []string // absolute paths protected besides the shipped ones, such as the agent's own home
+	Paths   Paths    // looks at the file system; nil: paths are judged by their text alone
 }
 
 // Decision is the outcome for one call, with the reason in words.
