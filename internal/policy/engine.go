@@ -56,15 +56,14 @@ func (e *UnsupportedRuleError) Error() string {
 // ParseRule reads one rule: the bare name of a tool, or Tool() or Tool(*) for
 // the same.
 func ParseRule(s string) (Rule, error) {
-	text := strings.TrimSpace(s)
+	text := strings.Trim(s, " \t\r\n")
 	name, spec, found := strings.Cut(text, "(")
 	switch {
 	case text == "":
 		return Rule{}, fmt.Errorf("empty rule: name a tool")
+	case name != "" && !isToolName(name):
+		return Rule{}, fmt.Errorf("rule %q does not begin with the name of a tool: letters, digits, _, - and dots", text)
 	case !found:
-		if strings.ContainsAny(name, ")* \t") {
-			return Rule{}, fmt.Errorf("rule %q is not the name of a tool", text)
-		}
 	case name == "" || !strings.HasSuffix(spec, ")"):
 		return Rule{}, fmt.Errorf("rule %q is malformed: write Tool or Tool(specifier)", text)
 	case spec != ")" && spec != "*)":
@@ -73,13 +72,24 @@ func ParseRule(s string) (Rule, error) {
 	return Rule{Text: text, Tool: CanonicalTool(name)}, nil
 }
 
+func isToolName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' {
+			continue
+		}
+		return false
+	}
+	return true
+}
+
 // SplitRules splits a list as the flags of agent CLIs take it: on commas and
 // blanks outside of parentheses.
 func SplitRules(list string) []string {
 	var out []string
 	depth, start := 0, -1
 	for i, r := range list {
-		sep := depth == 0 && (r == ',' || r == ' ' || r == '\t' || r == '\n')
+		sep := depth == 0 && (r == ',' || r == ' ' || r == '\t' || r == '\r' || r == '\n')
 		switch {
 		case r == '(':
 			depth++
