@@ -20,3 +20,6 @@ need() {
 	fi
 }
 need rg ripgrep
+need git git
+need setsid util-linux
+need strace strace
