@@ -82,6 +82,9 @@ func (a *answer) decode(resp *http.Response, data []byte) error {
 		}
 		a.thinkingBytes(c.thinking)
 		a.contentBytes(c.text)
+		if c.hasCall {
+			a.fragment(&c.call)
+		}
 		return nil
 	}
 	var c chunk
@@ -107,6 +110,11 @@ func (a *answer) decode(resp *http.Response, data []byte) error {
 		return a.foreign(resp, data)
 	}
 	return nil
+}
+
+func (a *answer) fragment(c *callChunk) {
+	f := fragment{Index: &c.index, ID: flexString(c.id), Function: function{Name: flexString(c.name)}}
+	a.native.add(&f, string(c.args))
 }
 
 // undecodable is the error of an event that is no chunk: cut off, if it is the
@@ -192,11 +200,12 @@ func (a *answer) part(p *part) {
 		a.content(string(p.Refusal))
 	}
 	for i := range p.ToolCalls {
-		a.native.add(&p.ToolCalls[i])
+		f := &p.ToolCalls[i]
+		a.native.add(f, argText(f.Function.Arguments))
 	}
 	if p.FunctionCall != nil {
 		zero := 0
-		a.native.add(&fragment{Index: &zero, Function: *p.FunctionCall})
+		a.native.add(&fragment{Index: &zero, Function: *p.FunctionCall}, argText(p.FunctionCall.Arguments))
 	}
 }
 

@@ -43,9 +43,8 @@ func (l *callList) front() *nativeCall {
 	return nil
 }
 
-// add takes a fragment.
-func (l *callList) add(f *fragment) {
-	args := argText(f.Function.Arguments)
+// add takes a fragment, whose arguments are args as text.
+func (l *callList) add(f *fragment, args string) {
 	c := l.find(f)
 	if c == nil {
 		if f.ID == "" && f.Function.Name == "" && strings.TrimSpace(args) == "" {

@@ -8,11 +8,20 @@ type textChunk struct {
 	id, model []byte
 	text      []byte
 	thinking  []byte
+	call      callChunk
+	hasCall   bool
+}
+
+// callChunk is a fragment of one tool call: its index, and what of its id, name
+// and arguments the chunk brings.
+type callChunk struct {
+	index          int
+	id, name, args []byte
 }
 
 // fastChunk decodes the chunk that makes up nearly all of a stream: one choice
-// (index 0) with a text or reasoning fragment and no finish reason, usage or
-// tool call. It gives up, ok false, on anything else, without judging it; the
+// (index 0) with a text or reasoning fragment, or a fragment of one tool call
+// with an index below 10, and no finish reason or usage. It gives up, ok false, on anything else, without judging it; the
 // caller then decodes with encoding/json. For valid UTF-8 it agrees with that;
 // invalid bytes within strings are passed through, because a character may be
 // split between two chunks.
@@ -144,11 +153,58 @@ func (s *fastScan) delta(c *textChunk) bool {
 			return once(&seen, 1) && s.stringInto(&c.text)
 		case "reasoning_content", "reasoning":
 			return s.null() || once(&seen, 2) && s.stringInto(&c.thinking)
-		case "refusal", "tool_calls", "function_call":
+		case "tool_calls":
+			return s.null() || once(&seen, 4) && s.byte('[') && s.call(c) && s.byte(']')
+		case "refusal", "function_call":
 			return s.null()
 		}
 		return s.skip()
 	})
+}
+
+// call takes a fragment of a tool call. Without an index it is left to the
+// slow path, which tells by other signs to which call it belongs; so are
+// invalid bytes, since arguments are passed on while they come.
+func (s *fastScan) call(c *textChunk) bool {
+	c.hasCall = true
+	var seen uint8
+	ok := s.object(func(key []byte) bool {
+		switch string(key) {
+		case "index":
+			return once(&seen, 1) && s.small(&c.call.index)
+		case "id":
+			return once(&seen, 2) && s.stringInto(&c.call.id)
+		case "function":
+			return once(&seen, 4) && s.function(c)
+		}
+		return s.skip()
+	})
+	k := &c.call
+	return ok && seen&1 != 0 && utf8.Valid(k.id) && utf8.Valid(k.name) && utf8.Valid(k.args)
+}
+
+func (s *fastScan) function(c *textChunk) bool {
+	var seen uint8
+	return s.object(func(key []byte) bool {
+		switch string(key) {
+		case "name":
+			return once(&seen, 1) && s.stringInto(&c.call.name)
+		case "arguments":
+			return once(&seen, 2) && s.stringInto(&c.call.args)
+		}
+		return s.skip()
+	})
+}
+
+// small takes a number of one digit.
+func (s *fastScan) small(n *int) bool {
+	s.space()
+	if s.i == len(s.b) || s.b[s.i] < '0' || s.b[s.i] > '9' {
+		return false
+	}
+	*n = int(s.b[s.i] - '0')
+	s.i++
+	return !s.digit()
 }
 
 func once(seen *uint8, bit uint8) bool {

@@ -112,6 +112,9 @@ func FuzzFastChunkAgreesWithEncodingJSON(f *testing.F) {
 		`{"id":"1","choices":[{"index":0,"delta":{"role":"assistant","reasoning_content":"a\n\u00e9\"b"},"finish_reason":null}]}`,
 		`{"choices":[{"delta":{"content":null,"reasoning":"x","reasoning_details":[]},"native_finish_reason":null}],"obfuscation":"abc"}`,
 		`{"choices":[{"delta":{"content":"a","content":"b"}}]}`,
+		`{"id":"1","choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"read_file","arguments":""}}]},"finish_reason":null}]}`,
+		`{"choices":[{"delta":{"tool_calls":[{"index":3,"function":{"arguments":"{\"a\":\"\u00e9"}}]}}]}`,
+		`{"choices":[{"delta":{"tool_calls":[{"index":1,"id":null,"function":{"name":null,"arguments":null}}]}}]}`,
 		`{"Choices":[{"delta":{"content":"a"}}]}`,
 	} {
 		f.Add([]byte(s))
@@ -129,8 +132,12 @@ func FuzzFastChunkAgreesWithEncodingJSON(f *testing.F) {
 		if err := json.Unmarshal(data, &slow); err != nil {
 			t.Fatalf("fastChunk took %q, encoding/json says %v", data, err)
 		}
-		type result struct{ ID, Model, Text, Thinking string }
-		want := result{ID: string(slow.ID), Model: string(slow.Model)}
+		type result struct {
+			ID, Model, Text, Thinking string
+			Call                      int // -1: none
+			CallID, Name, Args        string
+		}
+		want := result{ID: string(slow.ID), Model: string(slow.Model), Call: -1}
 		if len(slow.Choices) != 1 || slow.Choices[0].Index != 0 || slow.Choices[0].FinishReason != "" || slow.Usage != nil {
 			t.Fatalf("fastChunk took %q", data)
 		}
@@ -139,11 +146,21 @@ func FuzzFastChunkAgreesWithEncodingJSON(f *testing.F) {
 			if want.Thinking, _ = plain(d.ReasoningContent); want.Thinking == "" {
 				want.Thinking, _ = plain(d.Reasoning)
 			}
-			if len(d.ToolCalls) > 0 || d.FunctionCall != nil || d.Refusal != "" {
+			if len(d.ToolCalls) > 1 || d.FunctionCall != nil || d.Refusal != "" {
 				t.Fatalf("fastChunk took %q", data)
 			}
+			for _, f := range d.ToolCalls {
+				if f.Index == nil {
+					t.Fatalf("fastChunk took %q", data)
+				}
+				want.Call, want.CallID = *f.Index, string(f.ID)
+				want.Name, want.Args = string(f.Function.Name), argText(f.Function.Arguments)
+			}
 		}
-		got := result{string(fast.id), string(fast.model), string(fast.text), string(fast.thinking)}
+		got := result{ID: string(fast.id), Model: string(fast.model), Text: string(fast.text), Thinking: string(fast.thinking), Call: -1}
+		if c := fast.call; fast.hasCall {
+			got.Call, got.CallID, got.Name, got.Args = c.index, string(c.id), string(c.name), string(c.args)
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-encoding/json +fastChunk):\n%s", data, diff)
 		}
