@@ -12,6 +12,9 @@ const (
 	sseKeep      = 1 << 20               // a larger event's memory is given back
 	sseZeroReads = 100                   // reads of (0, nil) in a row before giving up
 	sseSlow      = 50 * time.Millisecond // below the shortest idle limit that can be set
+
+	drainTime  = 50 * time.Millisecond
+	drainBytes = 64 << 10
 )
 
 // MaxEvent is the largest server-sent event that [SSE] accepts, in bytes of its
@@ -313,4 +316,14 @@ func (s *SSE) fill() {
 		}
 	}
 	s.readErr = io.ErrNoProgress
+}
+
+// Drain reads what follows the end of a streamed answer, so that its connection
+// can carry the next request: a body that is closed before its end takes the
+// connection with it. It reads at most 64 KiB and for 50 ms, after which it
+// calls cancel, which must make Read on body return.
+func Drain(body io.Reader, cancel func()) {
+	t := time.AfterFunc(drainTime, cancel)
+	defer t.Stop()
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, drainBytes)) // any end is the end
 }

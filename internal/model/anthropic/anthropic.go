@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -26,8 +25,6 @@ const name = "anthropic"
 const (
 	defaultBaseURL = "https://api.anthropic.com/"
 	maxErrorBody   = 64 << 10              // bytes of an error's body that are read
-	drainTime      = 50 * time.Millisecond // for the end of a finished stream, so that its connection is used again
-	drainBytes     = 64 << 10
 )
 
 // Options configures a provider. Nothing else is consulted: no environment, no
@@ -153,7 +150,7 @@ func (p *provider) Stream(ctx context.Context, req *model.Request, emit func(mod
 	if err := decode(resp, req, emit); err != nil {
 		return failure(ctx, err)
 	}
-	drain(resp.Body, cancel)
+	model.Drain(resp.Body, cancel)
 	return nil
 }
 
@@ -167,12 +164,4 @@ func failure(ctx context.Context, err error) error {
 		return own
 	}
 	return model.NetworkError(name, err)
-}
-
-// drain reads what follows the end of the message, within bounds, so that the
-// connection can carry the next request.
-func drain(body io.Reader, cancel context.CancelFunc) {
-	t := time.AfterFunc(drainTime, cancel)
-	defer t.Stop()
-	_, _ = io.Copy(io.Discard, io.LimitReader(body, drainBytes)) // any end is the end
 }

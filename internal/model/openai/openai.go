@@ -231,7 +231,9 @@ func (p *provider) read(resp *http.Response, a *answer, cancel func()) error {
 	for s.Next() {
 		data := bytes.TrimSpace(s.Data())
 		if string(data) == "[DONE]" {
-			return a.end()
+			err := a.end()
+			model.Drain(resp.Body, cancel)
+			return err
 		}
 		if err := a.event(resp, data); err != nil {
 			return err

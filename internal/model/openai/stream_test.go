@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -336,6 +338,35 @@ func TestConcurrentStreamsOfOneProvider(t *testing.T) {
 	for range 8 {
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestConnectionIsUsedAgainAfterAnAnswer(t *testing.T) {
+	t.Parallel()
+	decoded := make(chan struct{})
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, sse(`{"id":"1","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`)+"data: [DONE]\n\n")
+		w.(http.Flusher).Flush()
+		<-decoded // so that the end of the body comes in a packet of its own
+	})
+	p := s.provider(t, Options{})
+	for range 3 {
+		err := p.Stream(t.Context(), corpusRequest(), func(d model.Delta) {
+			if d.Kind == model.DeltaFinish {
+				decoded <- struct{}{}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.heads[1:] {
+		if first := s.heads[0].RemoteAddr; r.RemoteAddr != first {
+			t.Errorf("connections from %s and %s", first, r.RemoteAddr)
 		}
 	}
 }
