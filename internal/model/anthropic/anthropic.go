@@ -24,7 +24,7 @@ const name = "anthropic"
 
 const (
 	defaultBaseURL = "https://api.anthropic.com/"
-	maxErrorBody   = 64 << 10              // bytes of an error's body that are read
+	maxErrorBody   = 64 << 10 // bytes of an error's body that are read
 )
 
 // Options configures a provider. Nothing else is consulted: no environment, no
