@@ -119,15 +119,17 @@ func findSpans(text, old, new string, all bool) ([]span, matchKind, error) {
 // to be replaced: which of them is meant would be a guess.
 func findExact(text, old, new string, all bool) []span {
 	var spans []span
+	free := 0 // where the last occurrence ended
 	for from := 0; ; {
 		i := strings.Index(text[from:], old)
 		if i < 0 {
 			return spans
 		}
 		start, end := from+i, from+i+len(old)
-		if old[0] == '\n' && start > 0 && text[start-1] == '\r' {
+		if old[0] == '\n' && start > free && text[start-1] == '\r' {
 			start-- // the line end is CRLF, all of it was meant
 		}
+		free = end
 		spans = append(spans, span{start, end, withLineEnds(new, usesCRLF(text, start, end))})
 		from += i + 1
 		if all {

@@ -206,6 +206,7 @@ func FuzzEdit(f *testing.F) {
 		{"a b c", "b", "x", false}, {"one\r\ntwo\r\n", "one\ntwo", "1\n2", false}, {"\ta\n\tb\n", "a\nb", "c", false}, {"aaa", "a", "aa", true},
 		{"\xff\xfea\x00b\x00", "b", "c", false}, {"\xef\xbb\xbfx", "x", "\n", false}, {"\x00\x00\xfe\xff\x00\x00\x00a", "a", "é", false},
 		{"a\r\n\r\nb", "\n\n", "\n", false}, {"x\r", "x\r", "y", false}, {"  a\n b\n  a\n", "a", "\n", true}, {"\r\n", "\n", "", true}, {"a \nb", "a\nb\n", "a\nc\n", false},
+		{"\n\r\n\r", "\n\r", "0", true},
 	} {
 		f.Add([]byte(s.content), s.old, s.new, s.all)
 	}
