@@ -60,6 +60,12 @@ func (j *judge) simple(ws []word, text string) {
 	}
 	if why := j.destroys(name, ws[1:]); why != "" {
 		p.Kind, p.Reason = KindDestructive, why
+		if name == "git" {
+			var g Part
+			cwds := j.cwds
+			j.gitGlobals(&g, ws[1:])
+			p.Odd, j.cwds = g.Odd, cwds
+		}
 		j.hosts(&p)
 		j.add(p)
 		return
@@ -313,14 +319,16 @@ func (j *judge) tabled(p *Part, name string, args []word) {
 	if c != nil {
 		m := matcher{j: j, c: c}
 		if m.run(rest); m.why == "" {
+			p.Odd = m.odd
 			j.reads(p, c, m.uses)
 			return
 		}
-		why = m.why
+		why, p.Odd = m.why, true
 	}
 	if w, rest := find(j.t.writers, j.t, name, args); w != nil {
 		m := matcher{j: j, c: w}
 		if m.run(rest); m.why == "" && writesAny(m.uses) {
+			p.Odd = false
 			j.uses(p, m.uses)
 			return
 		}
@@ -526,7 +534,7 @@ func (j *judge) gitGlobals(p *Part, args []word) []word {
 		w := rest[0]
 		if !w.exact() {
 			if w.mayBeFlag() {
-				p.Kind, p.Reason = KindUnknown, "an option of git that isn't certain"
+				p.Kind, p.Odd, p.Reason = KindUnknown, true, "an option of git that isn't certain"
 			}
 			return rest
 		}
@@ -537,13 +545,13 @@ func (j *judge) gitGlobals(p *Part, args []word) []word {
 			continue
 		case t == "--no-pager", t == "-P", t == "--no-optional-locks", t == "--literal-pathspecs", t == "--glob-pathspecs", t == "--noglob-pathspecs", t == "--icase-pathspecs", t == "--no-replace-objects", t == "--no-lazy-fetch", t == "--no-advice":
 		case (t == "-c" || t == "--git-dir" || t == "--work-tree" || t == "--config-env" || t == "--exec-path" || t == "--namespace" || t == "--super-prefix" || t == "--attr-source") && len(rest) > 1:
-			p.Kind, p.Reason = KindUnknown, "git "+t+" can make it run other programs"
+			p.Kind, p.Odd, p.Reason = KindUnknown, true, "git "+t+" can make it run other programs"
 			rest = rest[2:]
 			continue
 		case t == "--version" || t == "--help" || t == "-v" || t == "-h" || t == "":
 			return rest
 		case t[0] == '-':
-			p.Kind, p.Reason = KindUnknown, "git "+t+" can make it run other programs"
+			p.Kind, p.Odd, p.Reason = KindUnknown, true, "git "+t+" can make it run other programs"
 		default:
 			return rest
 		}

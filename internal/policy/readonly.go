@@ -18,6 +18,7 @@ type matcher struct {
 	patterns []word // given by options
 	pattern  bool
 	ended    bool
+	odd      bool // it starts what does more than read
 }
 
 func (m *matcher) fail(why string) {
@@ -599,7 +600,8 @@ func (m *matcher) exec(ws []word, primary string, secret bool) {
 		}
 	}
 	j := m.j
-	via, cwds := j.via, j.cwds
+	via, cwds, worst := j.via, j.cwds, j.worst
+	j.worst = KindReadOnly
 	j.via = j.path("find " + primary)
 	if primary == "-execdir" || primary == "-okdir" {
 		j.cwds = nil
@@ -611,5 +613,6 @@ func (m *matcher) exec(ws []word, primary string, secret bool) {
 		j.simple(inner, shown(ws))
 	}
 	j.depth--
-	j.via, j.cwds = via, cwds
+	m.odd = m.odd || j.worst >= KindWrite
+	j.via, j.cwds, j.worst = via, cwds, max(worst, j.worst)
 }

@@ -43,6 +43,11 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // itself understands. Rules about commands are matched against Argv, and only
 // where Exact says that all of it is certain may an allow rule be satisfied
 // by more than the whole line as written.
+//
+// Odd says that the command is one that the tables know as reading or as
+// writing only what it names, but these arguments turn it into something else
+// or aren't known, so that a rule that names only the command doesn't cover
+// it.
 type Part struct {
 	Text    string   `json:"text"`              // as written
 	Argv    []string `json:"argv,omitempty"`    // after expansion; words that aren't certain are as written; nil for what is no command
@@ -50,6 +55,7 @@ type Part struct {
 	Kind    Kind     `json:"kind"`              //
 	Reason  string   `json:"reason,omitempty"`  // why it is of that kind
 	Via     string   `json:"via,omitempty"`     // through what it runs, outermost first: "timeout", "xargs", "bash -c", "substitution"; empty: directly
+	Odd     bool     `json:"odd,omitempty"`     // its arguments make more of it than its name says
 	Wrapper bool     `json:"wrapper,omitempty"` // only starts the part after it, which is judged by itself
 	Env     []string `json:"env,omitempty"`     // NAME=value pairs of a part that assigns
 	Cwd     string   `json:"cwd,omitempty"`     // where it runs; empty: not certain
@@ -136,6 +142,7 @@ type judge struct {
 	budget *budget
 
 	found []Part
+	worst Kind // of all that was added, also of what was there before
 	seen  map[string]bool
 	via   string
 	depth int
@@ -286,6 +293,7 @@ func (j *judge) add(p Part) {
 	if p.Cwd == "" && len(j.cwds) == 1 {
 		p.Cwd = j.cwds[0]
 	}
+	j.worst = max(j.worst, p.Kind)
 	if len(j.found) >= 8 {
 		key := p.Text + "\x00" + p.Via + "\x00" + p.Cwd + "\x00" + p.Reason + "\x00" + strings.Join(p.Argv, "\x00")
 		if j.seen == nil {

@@ -1163,3 +1163,60 @@ func TestPartsAreReported(t *testing.T) {
 		t.Errorf("files of the redirection: %+v", f)
 	}
 }
+
+func TestOddArguments(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string]bool{
+		`ls -la`:                              false,
+		`npm test`:                            false,
+		`go test ./...`:                       false,
+		`make`:                                false,
+		`git commit -m x`:                     false,
+		`git push -f`:                         false,
+		`git -C a log`:                        false,
+		`sed -i s/a/b/ x`:                     false,
+		`cp a b`:                              false,
+		`find . -name x`:                      false,
+		`find . -exec grep x {} +`:            false,
+		`find . -exec cat {} + -exec wc {} +`: false,
+
+		`rg --pre=sh x`:                       true,
+		`sort -o out in`:                      true,
+		`sed w/etc/x in`:                      true,
+		`git log --output=x`:                  true,
+		`git -c core.pager=x log`:             true,
+		`git -c core.sshCommand=x commit`:     true,
+		`git -c core.sshCommand=x push -f`:    true,
+		`git --exec-path=/tmp/x status`:       true,
+		`git $x log`:                          true,
+		`find . -exec sh {} ;`:                true,
+		`find . -exec sh {} \;`:               true,
+		`find . -exec cat {} + -exec sh {} +`: true,
+		`find . -exec sh {} + -exec cat {} +`: true,
+		`find . -exec touch {} +`:             true,
+		`find . -fprint x`:                    true,
+	} {
+		v := JudgeShell(src, testFacts())
+		odd := v.Parts[0].Odd
+		if p := v.Parts[len(v.Parts)-1]; p.Argv != nil && (p.Argv[0] == "find" || p.Argv[0] == "git") {
+			odd = p.Odd
+		}
+		if odd != want {
+			t.Errorf("%q: odd is %v, want %v: %+v", src, odd, want, v.Parts)
+		}
+	}
+	src := strings.Repeat("touch a b; wc x; cat x; ls; head x; tail x; pwd; true; false; ", 2) +
+		strings.Repeat("find . -exec touch {} +; ", 2) + "cd a; find . -exec touch {} +"
+	n := 0
+	for _, p := range JudgeShell(src, testFacts()).Parts {
+		if p.Argv[0] == "find" {
+			n++
+			if !p.Odd {
+				t.Errorf("find isn't odd among many parts: %+v", p)
+			}
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d finds, want 2", n)
+	}
+}
