@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,6 +130,9 @@ func TestAGrantCoversNothingElse(t *testing.T) {
 			t.Errorf("a grant of %q counted: %v", odd, err)
 		}
 	}
+	if _, err := b.roots.With([]string{out + "/dir/"}).Resolve(out + "/dir/in.txt"); !errors.Is(err, ErrOutside) {
+		t.Errorf("a grant with a slash at its end counted: %v", err)
+	}
 }
 
 func TestAGrantDoesNotShowNeighbours(t *testing.T) {
@@ -191,6 +195,47 @@ func TestWhatChangesAfterResolvingIsRefused(t *testing.T) {
 				t.Errorf("%s: written", name)
 			}
 			wantSame(t, name, getAt(t, base+"/evil/f.txt")+getAt(t, base+"/evil/dir/f.txt"), "evil\nevil\n")
+		}
+	}
+}
+
+// TestOpeningNeverFollowsASwappedSymlink opens a place in a tight loop, so that
+// swaps fall between the look at a name, the opening of it and the look after.
+func TestOpeningNeverFollowsASwappedSymlink(t *testing.T) {
+	t.Parallel()
+	out := outsideDir(t)
+	putAt(t, out+"/file/f.txt", "granted\n")
+	putAt(t, out+"/file/evil.txt", "secret\n")
+	putAt(t, out+"/dir/d/f.txt", "granted\n")
+	putAt(t, out+"/dir/evil/f.txt", "secret\n")
+	mustSymlink(t, "evil.txt", out+"/file/link")
+	mustSymlink(t, "evil", out+"/dir/link")
+	for _, pair := range [][2]string{{"/file/f.txt", "/file/link"}, {"/dir/d", "/dir/link"}} {
+		path := out + pair[0]
+		if filepath.Ext(path) == "" {
+			path += "/f.txt"
+		}
+		at, err := newToolBench(t).roots.With([]string{path}).Resolve(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := swapLoop(t, [2]string{out + pair[0], out + pair[1]})
+		opened := 0
+		for i := 0; i < 20_000 && !t.Failed(); i++ {
+			f, _, err := at.open()
+			if err != nil {
+				continue
+			}
+			opened++
+			content, err := io.ReadAll(f)
+			f.Close()
+			if err != nil || string(content) != "granted\n" {
+				t.Errorf("%s: %q, %v", path, content, err)
+			}
+		}
+		stop()
+		if opened == 0 {
+			t.Errorf("%s could never be opened", path)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -122,6 +123,27 @@ func TestHiddenIsAskedOncePerCandidate(t *testing.T) {
 	b.ok(t, "grep_search", args{"pattern": "needle", "path": "d0/f0.key"})
 	if len(asked) > 0 {
 		t.Errorf("asked about the file that was named: %v", asked)
+	}
+}
+
+// TestASearchDoesNotFollowWhatBecameASymlink searches a name that a walk found
+// as a regular file and that is a symlink by now.
+func TestASearchDoesNotFollowWhatBecameASymlink(t *testing.T) {
+	t.Parallel()
+	b := newToolBench(t)
+	b.put(t, "z.key", "secret\n")
+	mustSymlink(t, "z.key", filepath.Join(b.dir, "f.txt"))
+	for _, in := range []grepInput{{}, {Multiline: true}, {Mode: "count"}, {NamesOnly: true}} {
+		pattern := "secret"
+		in.Pattern = &pattern
+		q, err := newGrepQuery(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := searchVisited(visited{dir: b.roots.dirs[0].root, name: "f.txt"}, q.searcher())
+		if !errors.Is(err, errSwapped) || m.count > 0 {
+			t.Errorf("%+v: found %+v, %v", in, m, err)
+		}
 	}
 }
 
