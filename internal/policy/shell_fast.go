@@ -54,7 +54,7 @@ func (j *judge) fast(src string) bool {
 			ws = append(ws, lit(f))
 		}
 		j.callMark = len(j.found)
-		j.room(src, start)
+		j.room(start)
 		j.simple(ws, text)
 		if len(j.found) == j.callMark+1 && j.callMark == j.kept.n {
 			j.kept.skip(j.found) // no other has this text and stands in no other command
@@ -67,11 +67,11 @@ func (j *judge) fast(src string) bool {
 
 // room makes place for the parts that the rest of a long line may have, so
 // that they aren't moved again and again.
-func (j *judge) room(src string, from int) {
-	if len(j.found) < cap(j.found) || len(j.found) < 2*keptParts {
+func (j *judge) room(from int) {
+	if len(j.found) < cap(j.found) || len(j.found) < 2*keptParts || from > len(j.src) {
 		return
 	}
-	rest := src[from:]
+	rest := j.src[from:]
 	n := strings.Count(rest, ";") + strings.Count(rest, "\n") + strings.Count(rest, "&&") + strings.Count(rest, "||")
 	j.found = slices.Grow(j.found, min(n+2, 16*1024))
 }

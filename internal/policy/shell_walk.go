@@ -95,6 +95,7 @@ func (j *judge) stmts(list []*syntax.Stmt) {
 	for _, s := range list {
 		j.stmt(s)
 		j.settle()
+		j.room(int(s.End().Offset()))
 	}
 }
 
@@ -176,6 +177,7 @@ func (j *judge) binary(c *syntax.BinaryCmd) {
 		}
 		moved = true
 		j.settle()
+		j.room(int(l.s.End().Offset()))
 	}
 	j.perhaps(after)
 	j.perhaps(start)
