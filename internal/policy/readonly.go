@@ -456,9 +456,15 @@ func sedSubst(s string, i int, c byte) int {
 	return i
 }
 
-// awkWords are the words that an awk program may hold besides the names of
-// its own variables.
-var awkCalls = setOf(strings.Fields("length substr split sub gsub match index tolower toupper sprintf int if while for print printf in and or return exp log sqrt strtonum gensub"))
+// awkCall reports whether a word may stand before a parenthesis in an awk
+// program.
+func awkCall(word string) bool {
+	switch word {
+	case "length", "substr", "split", "sub", "gsub", "match", "index", "tolower", "toupper", "sprintf", "int", "if", "while", "for", "print", "printf", "in", "and", "or", "return", "exp", "log", "sqrt", "strtonum", "gensub":
+		return true
+	}
+	return false
+}
 
 // awkHarmless reports whether an awk program only prints what it was given:
 // no output to files or commands, no input but its operands, no system().
@@ -508,19 +514,25 @@ func awkWord(w, after string) bool {
 	case "system", "getline", "close", "fflush", "ARGV", "ARGC", "ENVIRON", "PROCINFO", "function", "func", "nextfile":
 		return false
 	}
-	return !strings.HasPrefix(after, "(") || awkCalls[w]
+	return !strings.HasPrefix(after, "(") || awkCall(w)
 }
 
-// findTests are the primaries of find that only look; the value says how many
-// words they take.
-var findTests = map[string]int{
-	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-iwholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1, "-lname": 1, "-ilname": 1,
-	"-type": 1, "-xtype": 1, "-size": 1, "-empty": 0, "-mtime": 1, "-atime": 1, "-ctime": 1, "-mmin": 1, "-amin": 1, "-cmin": 1, "-newer": 1, "-anewer": 1, "-cnewer": 1, "-newermt": 1, "-used": 1,
-	"-perm": 1, "-user": 1, "-group": 1, "-uid": 1, "-gid": 1, "-nouser": 0, "-nogroup": 0, "-links": 1, "-inum": 1, "-samefile": 1, "-fstype": 1,
-	"-readable": 0, "-writable": 0, "-executable": 0, "-true": 0, "-false": 0,
-	"-maxdepth": 1, "-mindepth": 1, "-depth": 0, "-d": 0, "-mount": 0, "-xdev": 0, "-daystart": 0, "-follow": 0, "-noleaf": 0, "-ignore_readdir_race": 0, "-warn": 0, "-nowarn": 0,
-	"-print": 0, "-print0": 0, "-printf": 1, "-ls": 0, "-prune": 0, "-quit": 0, "-a": 0, "-and": 0, "-o": 0, "-or": 0, "-not": 0, "!": 0, "(": 0, ")": 0, ",": 0,
-	"-H": 0, "-L": 0, "-P": 0, "-E": 0, "-X": 0, "-x": 0, "-s": 0, "-O0": 0, "-O1": 0, "-O2": 0, "-O3": 0, "--version": 0, "--help": 0, "-help": 0, "-version": 0,
+// findTest reports whether a word is a primary of find that only looks, and how
+// many words it takes.
+func findTest(word string) (words int, known bool) {
+	switch word {
+	case "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-regextype", "-lname", "-ilname",
+		"-type", "-xtype", "-size", "-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin", "-newer", "-anewer", "-cnewer", "-newermt",
+		"-used", "-perm", "-user", "-group", "-uid", "-gid", "-links", "-inum", "-samefile", "-fstype", "-maxdepth", "-mindepth",
+		"-printf":
+		return 1, true
+	case "-empty", "-nouser", "-nogroup", "-readable", "-writable", "-executable", "-true", "-false", "-depth", "-d", "-mount", "-xdev",
+		"-daystart", "-follow", "-noleaf", "-ignore_readdir_race", "-warn", "-nowarn", "-print", "-print0", "-ls", "-prune", "-quit",
+		"-a", "-and", "-o", "-or", "-not", "!", "(", ")", ",", "-H", "-L", "-P", "-E", "-X", "-x", "-s", "-O0", "-O1", "-O2", "-O3",
+		"--version", "--help", "-help", "-version":
+		return 0, true
+	}
+	return 0, false
 }
 
 // find judges the words of find; what -exec starts is judged by itself.
@@ -537,7 +549,7 @@ func (m *matcher) find(args []word) {
 			continue
 		}
 		t := w.text
-		n, known := findTests[t]
+		n, known := findTest(t)
 		switch {
 		case known:
 			expression = expression || t != "-H" && t != "-L" && t != "-P"

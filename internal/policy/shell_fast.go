@@ -10,9 +10,15 @@ import (
 // the parser, which takes several times as long.
 const fastFrom = 1024
 
-// reserved are the words that mean something else than a command's name where
-// a command begins, and the commands that change what comes after them.
-var reserved = setOf(strings.Fields("if then elif else fi for while until do done case esac in select function time coproc { } ! [[ ]] export declare local typeset readonly nameref let cd pushd popd eval trap set unset read exec source . alias shopt enable hash builtin command history @test"))
+// reserved reports whether a word means something else than a command's name
+// where a command begins, or is a command that changes what comes after it.
+func reserved(word string) bool {
+	switch word {
+	case "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select", "function", "time", "coproc", "{", "}", "!", "[[", "]]", "export", "declare", "local", "typeset", "readonly", "nameref", "let", "cd", "pushd", "popd", "eval", "trap", "set", "unset", "read", "exec", "source", ".", "alias", "shopt", "enable", "hash", "builtin", "command", "history", "@test":
+		return true
+	}
+	return false
+}
 
 // fast judges a plain list of plain commands: words of harmless characters
 // between && || ; | and newlines, nothing that expands or quotes. It reports
@@ -104,7 +110,7 @@ func plainList(src string) bool {
 				i++
 			}
 			if begin && src[from:i] != name {
-				if name = src[from:i]; reserved[name] {
+				if name = src[from:i]; reserved(name) {
 					return false
 				}
 			}
