@@ -175,3 +175,10 @@ func MatchDomain(pattern, host string) bool {
 	}
 	return strings.HasSuffix(h, "."+p)
 }
+
+// CheckDomain says what is wrong with a pattern of hosts: host, or *.host for
+// what is beneath it. The error of one that is empty or no host tells so.
+func CheckDomain(pattern string) error {
+	_, err := ParseHost(strings.TrimPrefix(strings.TrimSpace(pattern), "*."))
+	return err
+}
