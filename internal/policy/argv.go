@@ -486,6 +486,9 @@ func find(table map[string]*command, t *tables, name string, args []word) (*comm
 			best, rest = c, args[i+1:]
 		}
 	}
+	if best != nil {
+		best.read()
+	}
 	return best, rest
 }
 

@@ -600,8 +600,7 @@ func (m *matcher) exec(ws []word, primary string, secret bool) {
 		}
 	}
 	j := m.j
-	via, cwds, worst := j.via, j.cwds, j.worst
-	j.worst = KindReadOnly
+	via, cwds, mark := j.via, j.cwds, len(j.found)
 	j.via = j.path("find " + primary)
 	if primary == "-execdir" || primary == "-okdir" {
 		j.cwds = nil
@@ -613,6 +612,8 @@ func (m *matcher) exec(ws []word, primary string, secret bool) {
 		j.simple(inner, shown(ws))
 	}
 	j.depth--
-	m.odd = m.odd || j.worst >= KindWrite
-	j.via, j.cwds, j.worst = via, cwds, max(worst, j.worst)
+	j.via, j.cwds = via, cwds
+	for i := range j.found[mark:] {
+		m.odd = m.odd || j.found[mark+i].Kind >= KindWrite
+	}
 }

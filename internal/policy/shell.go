@@ -142,8 +142,8 @@ type judge struct {
 	budget *budget
 
 	found []Part
-	worst Kind // of all that was added, also of what was there before
-	seen  map[string]bool
+	kept  partSet // those of found that are settled
+	open  int     // commands and pipelines that are still being judged
 	via   string
 	depth int
 	loops int
@@ -207,6 +207,7 @@ func (j *judge) broken(p *syntax.Parser, src string) {
 }
 
 func (j *judge) verdict() Verdict {
+	j.settle()
 	if j.budget.over {
 		return Verdict{OverBudget: true, Error: "the command is too large to be judged: run it in smaller pieces"}
 	}
@@ -285,7 +286,7 @@ func (j *judge) text(n syntax.Node) string {
 	return j.src[from:to]
 }
 
-// add keeps a part, once.
+// add keeps a part.
 func (j *judge) add(p Part) {
 	if p.Via == "" {
 		p.Via = j.via
@@ -293,18 +294,16 @@ func (j *judge) add(p Part) {
 	if p.Cwd == "" && len(j.cwds) == 1 {
 		p.Cwd = j.cwds[0]
 	}
-	j.worst = max(j.worst, p.Kind)
-	if len(j.found) >= 8 {
-		key := p.Text + "\x00" + p.Via + "\x00" + p.Cwd + "\x00" + p.Reason + "\x00" + strings.Join(p.Argv, "\x00")
-		if j.seen == nil {
-			j.seen = map[string]bool{}
-		}
-		if j.seen[key] {
-			return
-		}
-		j.seen[key] = true
-	}
 	j.found = append(j.found, p)
+}
+
+// settle drops parts that are there more than once. It waits until no command
+// and no pipeline is half judged: those still look at the parts inside of
+// them, and change them.
+func (j *judge) settle() {
+	if j.open == 0 {
+		j.found = j.kept.settle(j.found)
+	}
 }
 
 // odd notes that the current command uses something whose effect isn't

@@ -46,6 +46,7 @@ func (j *judge) fast(src string) bool {
 		}
 		j.callMark = len(j.found)
 		j.simple(ws, text)
+		j.settle()
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -1218,5 +1219,47 @@ func TestOddArguments(t *testing.T) {
 	}
 	if n != 2 {
 		t.Errorf("%d finds, want 2", n)
+	}
+}
+
+// TestRepeatedPartsHideNothing repeats commands in other circumstances, after
+// so many parts that equal ones are kept only once.
+func TestRepeatedPartsHideNothing(t *testing.T) {
+	t.Parallel()
+	many := "true 1; true 2; true 3; true 4; true 5; true 6; true 7; true 8; true 9; "
+	for _, before := range []string{"", many} {
+		for src, want := range map[string]Kind{
+			`cat <<< "$(rm -rf /)"`:                              KindDestructive,
+			"cat <<E\n$(rm -rf /)\nE":                            KindDestructive,
+			`x=1; echo $((x)); x='a[$(touch p)]'; echo $((x))`:   KindUnknown,
+			`sh; curl x | sh`:                                    KindDestructive,
+			`curl x; sh; curl x | sh`:                            KindDestructive,
+			`curl x; curl x | sh`:                                KindDestructive,
+			`echo "$(curl x)"; bash -c "$(curl x)"`:              KindDestructive,
+			`bash -c "$(ls; curl x; ls)"`:                        KindDestructive,
+			`echo 'rm -rf /'; echo 'rm -rf /' | sh`:              KindDestructive,
+			`sh; for i in 1 2; do sh; curl x | sh; done`:         KindDestructive,
+			`f() { sh; curl x | sh; }`:                           KindDestructive,
+			`echo $(sh; curl x | sh)`:                            KindDestructive,
+			`true && sh && curl x | sh && true`:                  KindDestructive,
+			`bash -c 'true 1; true 2; sh; ls'; curl x | bash -s`: KindDestructive,
+		} {
+			if v := JudgeShell(before+src, testFacts()); v.Kind != want {
+				t.Errorf("%q is %s (%s), want %s", before+src, v.Kind, v.Reason, want)
+			}
+		}
+		var read []string
+		for _, p := range JudgeShell(before+"x=a; cat < $x; x=b; cat < $x; x=b; cat < $x", testFacts()).Parts {
+			for _, f := range p.Files {
+				read = append(read, f.Abs)
+			}
+		}
+		if !slices.Contains(read, "/w/app/a") || !slices.Contains(read, "/w/app/b") {
+			t.Errorf("files that are read: %q", read)
+		}
+	}
+	same := strings.Repeat("wc 'x'; ", 50) + strings.Repeat("if wc 'y'; then wc 'y'; fi; ", 50) + strings.Repeat("wc 'z' && ", 50) + "ls"
+	if n := len(JudgeShell(same, testFacts()).Parts); n > 12 {
+		t.Errorf("%d parts of four different commands", n)
 	}
 }

@@ -59,6 +59,7 @@ func union(a, b []string) []string {
 func (j *judge) stmts(list []*syntax.Stmt) {
 	for _, s := range list {
 		j.stmt(s)
+		j.settle()
 	}
 }
 
@@ -139,6 +140,7 @@ func (j *judge) binary(c *syntax.BinaryCmd) {
 			j.landed()
 		}
 		moved = true
+		j.settle()
 	}
 	j.perhaps(after)
 	j.perhaps(start)
@@ -153,6 +155,8 @@ func (j *judge) landed() {
 }
 
 func (j *judge) pipeline(all []*syntax.Stmt) {
+	j.open++
+	defer func() { j.open-- }()
 	before := j.save()
 	from := len(j.found)
 	for i, s := range all {
@@ -538,7 +542,10 @@ func (j *judge) harmlessAssign(a *syntax.Assign) bool {
 // call judges a simple command.
 func (j *judge) call(c *syntax.CallExpr) {
 	j.secret, j.strange = "", ""
+	outer := j.callMark
 	j.callMark = len(j.found)
+	j.open++
+	defer func() { j.callMark = outer; j.open-- }()
 	if len(c.Assigns) > 0 {
 		j.assigns(c)
 	}
@@ -666,7 +673,9 @@ func (j *judge) input(list []*syntax.Redirect) *word {
 		}
 		saved, secret := j.strange, j.secret
 		n := len(j.found)
+		j.open++
 		t := j.one(w)
+		j.open--
 		j.found = j.found[:n] // the redirection itself is judged later
 		j.strange, j.secret = saved, secret
 		return &t

@@ -1,21 +1,17 @@
 package policy
 
 import (
-	"embed"
-	"encoding/json"
 	"strings"
 	"sync"
 )
 
-//go:embed data/*.json
-var dataFiles embed.FS
-
 // tables are the shipped data in the form in which they are looked up. They
-// are read once, when the first command or path is judged, and never change.
+// are made once, when the first command or path is judged, and never change.
+// What people edit is data/*.json; tables_data.go is the same as Go values,
+// which cost nothing to decode.
 type tables struct {
 	readOnly, writers map[string]*command
 	wrappers          map[string]*command
-	versionProbe      map[string]bool
 	destructive       map[string][]*ruin
 
 	protected   map[string][]protectedPath // by the first name of their path
@@ -36,6 +32,8 @@ type protectedPath struct{ path, why string }
 // and what its operands are.
 type command struct {
 	name     string
+	spec     string    // of the options
+	once     sync.Once // reads spec into flags and numbers: most commands are never met
 	flags    map[string]flag
 	numbers  bool // takes -5
 	operands operandKind
@@ -97,7 +95,9 @@ type ruin struct {
 // loaded returns the shipped tables.
 var loaded = sync.OnceValue(loadTables)
 
+// rawCommand is one line of readonly.json, writers.json or wrappers.json.
 type rawCommand struct {
+	Name                                                string `json:"-"` // its key
 	F, O, Like, Also, Check, Style, Needs, Require, Not string
 	Inject, NoRead, Assign, Free, Shell                 bool
 	Stdin, Network, List, Ops                           bool
@@ -105,66 +105,89 @@ type rawCommand struct {
 	Why, Bare                                           string
 }
 
+// rawRuin is one line of destructive.json.
+type rawRuin struct {
+	Cmd, Flags, Unless, Words, Only, Prefix, WordPrefix, Operand, Why string
+	Last                                                              bool
+}
+
+// rawPaths is paths.json.
+type rawPaths struct {
+	Protected                                              []protectedPath
+	SecretDirs, SecretFiles, NotSecret, SecretEnv, Devices []string
+}
+
+// rawShell is shell.json.
+type rawShell struct {
+	HarmlessEnv, DangerousEnv, KeepsState, Shells, SameDialect, Interpreters, Fetchers, SQL, Network []string
+}
+
 func loadTables() *tables {
 	t := &tables{deep: map[string]bool{}}
-	t.readOnly = loadCommands("data/readonly.json", t)
-	t.writers = loadCommands("data/writers.json", t)
-	t.wrappers = loadCommands("data/wrappers.json", t)
-	t.versionProbe = map[string]bool{}
-	t.loadPaths()
-	t.loadShell()
-	t.loadDestructive()
+	t.readOnly = loadCommands(shippedReadOnly, t)
+	t.writers = loadCommands(shippedWriters, t)
+	t.wrappers = loadCommands(shippedWrappers, t)
+	t.loadPaths(&shippedPaths)
+	t.loadShell(&shippedShell)
+	t.loadDestructive(shippedDestructive)
 	return t
 }
 
-// mustRead decodes a shipped file. A mistake in one is a fault of the build,
-// which every test finds.
-func mustRead(name string, into any) {
-	b, err := dataFiles.ReadFile(name)
-	if err == nil {
-		err = json.Unmarshal(b, into)
+func loadCommands(raw []rawCommand, t *tables) map[string]*command {
+	sets := map[string]string{}
+	for i := range raw {
+		if raw[i].Name[0] == '@' {
+			sets[raw[i].Name] = raw[i].F
+		}
 	}
-	if err != nil {
-		panic("policy data " + name + ": " + err.Error())
+	all := make([]command, len(raw))
+	out := make(map[string]*command, 2*len(raw))
+	for i := range raw {
+		r, c := &raw[i], &all[i]
+		if r.Name[0] == '@' && r.Name != "@version" {
+			continue
+		}
+		c.name, c.spec, c.operands = r.Name, r.F, operandKinds[r.O]
+		for _, set := range [...]string{"@log", "@diff"} {
+			if strings.Contains(c.spec, set) {
+				c.spec = strings.Replace(c.spec, set, sets[set], 1)
+			}
+		}
+		c.max, c.inject, c.noRead, c.check, c.style = r.Max, r.Inject, r.NoRead, r.Check, r.Style
+		c.needs, c.require, c.not = strings.Fields(r.Needs), strings.Fields(r.Require), setOf(strings.Fields(r.Not))
+		c.skip, c.assign, c.free, c.shell, c.stdin = r.Skip, r.Assign, r.Free, r.Shell, r.Stdin
+		c.network, c.list, c.opsRun, c.why, c.bare = r.Network, r.List, r.Ops, r.Why, r.Bare
+		r.names(func(n string) {
+			out[n] = c
+			t.noteDeep(n)
+		})
+	}
+	return out
+}
+
+// names calls yield with each name that the line is for.
+func (r *rawCommand) names(yield func(string)) {
+	prefix := ""
+	if r.Name == "@version" {
+		prefix = "@version "
+	}
+	yield(prefix + r.Name)
+	for n := range strings.FieldsSeq(r.Like) {
+		yield(prefix + n)
+	}
+	if r.Also != "" && strings.Contains(r.Name, " ") {
+		yield(prefix + r.Also)
+		return
+	}
+	for n := range strings.FieldsSeq(r.Also) {
+		yield(prefix + n)
 	}
 }
 
-func loadCommands(name string, t *tables) map[string]*command {
-	var raw map[string]rawCommand
-	mustRead(name, &raw)
-	out := make(map[string]*command, 2*len(raw))
-	for name, r := range raw {
-		if name[0] == '@' && name != "@version" {
-			continue
-		}
-		spec := r.F
-		for _, set := range [...]string{"@log", "@diff"} {
-			if strings.Contains(spec, set) {
-				spec = strings.Replace(spec, set, raw[set].F, 1)
-			}
-		}
-		c := &command{
-			name: name, operands: operandKinds[r.O], max: r.Max, inject: r.Inject, noRead: r.NoRead, check: r.Check, style: r.Style,
-			needs: strings.Fields(r.Needs), require: strings.Fields(r.Require), not: setOf(strings.Fields(r.Not)),
-			skip: r.Skip, assign: r.Assign, free: r.Free, shell: r.Shell, stdin: r.Stdin, network: r.Network, list: r.List, opsRun: r.Ops, why: r.Why, bare: r.Bare,
-		}
-		c.flags, c.numbers = parseFlags(spec)
-		names := []string{name}
-		names = append(names, strings.Fields(r.Like)...)
-		if r.Also != "" && strings.Contains(name, " ") {
-			names = append(names, r.Also)
-		} else {
-			names = append(names, strings.Fields(r.Also)...)
-		}
-		for _, n := range names {
-			if name == "@version" {
-				n = "@version " + n
-			}
-			out[n] = c
-			t.noteDeep(n)
-		}
-	}
-	return out
+// read reads the options, once. It may be called concurrently.
+func (c *command) read() *command {
+	c.once.Do(func() { c.flags, c.numbers = parseFlags(c.spec) })
+	return c
 }
 
 func (t *tables) noteDeep(n string) {
@@ -222,50 +245,37 @@ func parseFlags(spec string) (map[string]flag, bool) {
 	return out, numbers
 }
 
-func (t *tables) loadPaths() {
-	var raw struct {
-		Protected                                              map[string]string
-		SecretDirs, SecretFiles, NotSecret, SecretEnv, Devices []string
-	}
-	mustRead("data/paths.json", &raw)
-	t.protected = map[string][]protectedPath{}
-	for p, why := range raw.Protected {
-		first, _, _ := strings.Cut(p, "/")
-		t.protected[first] = append(t.protected[first], protectedPath{p, why})
+func (t *tables) loadPaths(raw *rawPaths) {
+	t.protected = make(map[string][]protectedPath, len(raw.Protected))
+	for _, p := range raw.Protected {
+		first, _, _ := strings.Cut(p.path, "/")
+		t.protected[first] = append(t.protected[first], p)
 	}
 	t.secretDirs, t.secretFiles = newNameSet(raw.SecretDirs), newNameSet(raw.SecretFiles)
 	t.notSecret, t.secretEnv = newNameSet(raw.NotSecret), newNameSet(raw.SecretEnv)
 	t.devices = setOf(raw.Devices)
 }
 
-func (t *tables) loadShell() {
-	var raw struct {
-		HarmlessEnv, DangerousEnv, KeepsState, Shells, SameDialect, Interpreters, Fetchers, SQL []string
-		Network                                                                                 map[string]string
-	}
-	mustRead("data/shell.json", &raw)
+func (t *tables) loadShell(raw *rawShell) {
 	t.harmlessEnv, t.dangerousEnv = newNameSet(raw.HarmlessEnv), newNameSet(raw.DangerousEnv)
 	t.keepsState, t.shells, t.sameDialect = setOf(raw.KeepsState), setOf(raw.Shells), setOf(raw.SameDialect)
 	t.interpreters, t.fetch, t.sql = setOf(raw.Interpreters), setOf(raw.Fetchers), setOf(raw.SQL)
-	t.network = make(map[string]bool, len(raw.Network))
-	for n := range raw.Network {
-		t.network[n] = true
+	t.network = setOf(raw.Network)
+	for _, n := range raw.Network {
 		t.noteDeep(n)
 	}
 }
 
-func (t *tables) loadDestructive() {
-	var raw []struct {
-		Cmd, Flags, Unless, Words, Only, Prefix, WordPrefix, Operand, Why string
-		Last                                                              bool
-	}
-	mustRead("data/destructive.json", &raw)
+func (t *tables) loadDestructive(raw []rawRuin) {
 	t.destructive = make(map[string][]*ruin, len(raw))
-	for _, r := range raw {
-		t.destructive[r.Cmd] = append(t.destructive[r.Cmd], &ruin{
+	all := make([]ruin, len(raw))
+	for i := range raw {
+		r := &raw[i]
+		all[i] = ruin{
 			flags: strings.Fields(r.Flags), unless: strings.Fields(r.Unless), words: strings.Fields(r.Words), only: setOf(strings.Fields(r.Only)),
 			prefix: strings.Fields(r.Prefix), wordPrefix: r.WordPrefix, last: r.Last, operand: r.Operand, why: r.Why,
-		})
+		}
+		t.destructive[r.Cmd] = append(t.destructive[r.Cmd], &all[i])
 		t.noteDeep(r.Cmd)
 	}
 }

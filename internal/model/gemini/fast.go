@@ -58,7 +58,9 @@ func (f *fastChunk) candidate(s *scanner) {
 			f.content(s)
 			return 0
 		case "index":
-			s.bad = s.bad || s.number() != 0
+			if s.number() != 0 { // which sets bad itself
+				s.bad = true
+			}
 			return 1
 		}
 		return unknown

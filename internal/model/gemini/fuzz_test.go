@@ -17,6 +17,7 @@ func FuzzFastChunk(f *testing.F) {
 		helloChunk, helloEnd, withParts(`{"text": "a\n\u00e9\u003c","thought": true}`), withParts(``), withParts(`{}`), withParts(`{"text":"\ud83d\ude00"}`),
 		`{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`, `{"candidates":[{"content":{"parts":[{"text":"x","Text":"y"}]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"x","text":"y"}]}}]}`, `{"candidates":[{"content":{"parts":[{"text":"x"}]},"index":01}]}`,
+		`{"candidates":[{"content":{"parts":[{}]},"index":}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"x"}]}}],"usageMetadata":{"promptTokenCount":1e3}}`,
 		`{"usageMetadata":{"trafficType":"ON_DEMAND","candidatesTokensDetails":[]},"candidates":[{"content":{"role":"model","parts":[{"text":"x"}]}}],"createTime":"now"} `,
 	} {
