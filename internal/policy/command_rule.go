@@ -117,6 +117,7 @@ type line struct {
 	part   *Part
 	argv   []string // the command's own name without its directory, git's own options taken out
 	joined string
+	env    bool   // the line assigns variables, which the command may see
 	whole  string // the whole command line as written, without blanks around it; of a part of it: empty
 }
 
@@ -292,7 +293,7 @@ func (c *commandSpec) allows(l *line) bool {
 	}
 	p := l.part
 	switch {
-	case p == nil || len(p.Argv) == 0 || !p.Exact:
+	case p == nil || len(p.Argv) == 0 || !p.Exact || l.env:
 		return false
 	case c.re != nil:
 		return !p.Odd && c.re.MatchString(l.joined)

@@ -278,7 +278,7 @@ func (r *Rule) permitsPart(s *subject) bool {
 		if s.line.part == nil {
 			return r.command.text != "" && r.command.text == s.line.whole
 		}
-		return r.command.allows(s.line)
+		return s.f.within(s.line.part.Cwd) && r.command.allows(s.line)
 	case s.isRedirection():
 		return (r.path != nil || r.whole()) && (r.tools.matches(s.f) && r.whole() || r.permitsFiles(s))
 	case r.path != nil || r.domain != "" || r.arg != nil:
@@ -287,6 +287,12 @@ func (r *Rule) permitsPart(s *subject) bool {
 		return s.line.part != nil && s.line.part.Exact && !s.line.part.Odd && r.tools.matches(s.f) && r.args.MatchString(s.input.stableOf(s.line))
 	}
 	return s.line.part != nil && r.tools.matches(s.f)
+}
+
+// within reports whether a command runs in the working directories, for which
+// rules about commands are made.
+func (f *Facts) within(cwd string) bool {
+	return cwd != "" && f.beneathRoots(cwd) || f.Cwd == "" && len(f.Roots) == 0
 }
 
 // isRedirection reports whether the subject is a redirection to or from files.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -32,6 +33,7 @@ type commandLine struct {
 	in        *input
 	verdict   *Verdict
 	whole     string
+	assigns   bool  // a part of it sets variables
 	redirects *Rule // allowed a command, and redirections along with it
 }
 
@@ -45,6 +47,7 @@ func (c *commandLine) decide() Decision {
 		worst = *v
 	}
 	named := c.named(all)
+	c.assigns = slices.ContainsFunc(c.verdict.Parts, func(p Part) bool { return len(p.Env) > 0 })
 	parts := make([]PartDecision, len(c.verdict.Parts))
 	rulings := make([]ruling, len(parts))
 	for i := range parts {
@@ -90,6 +93,7 @@ func (c *commandLine) named(all *subject) *Rule {
 // part rules on one part.
 func (c *commandLine) part(p *Part, named *Rule) ruling {
 	l := newLine(p)
+	l.env = c.assigns
 	s := &subject{f: c.f, class: partClass(p), line: &l, hosts: p.Hosts, input: c.in}
 	s.files = c.targets(p)
 	out := c.rules.decide(s)
