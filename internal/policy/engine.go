@@ -410,7 +410,7 @@ func (r *rules) mode(s *subject) ruling {
 	read := r.readsAround(s)
 	switch {
 	case rule != nil && rule.Behavior == Deny:
-		return ruling{behavior: Deny, why: WhyMode, rule: rule, reason: "mode " + string(f.Mode) + ": " + rule.Message}
+		return ruling{behavior: Deny, why: WhyMode, rule: rule, reason: string(f.Mode) + " mode: " + rule.Message}
 	case rule != nil && rule.Behavior == Allow && outside != nil && s.f.Mode != ModeYolo:
 		return *outside
 	case rule != nil && rule.Behavior == Allow && read != nil && s.f.Mode != ModeYolo:

@@ -70,7 +70,7 @@ func (c *commandLine) decide() Decision {
 // unclear rules on a line that isn't understood as a whole.
 func (c *commandLine) unclear() ruling {
 	if c.f.Mode == ModePlan {
-		return ruling{behavior: Deny, why: WhyUnclear, reason: "mode plan: " + c.verdict.Error}
+		return ruling{behavior: Deny, why: WhyUnclear, reason: "plan mode: " + c.verdict.Error}
 	}
 	return ruling{behavior: Ask, why: WhyUnclear, reason: c.verdict.Error}
 }
