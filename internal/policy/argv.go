@@ -86,7 +86,7 @@ func (j *judge) callFunction(p Part, name string) {
 	if len(j.cds) > 0 {
 		j.cwds = nil
 	}
-	j.vars = nil
+	j.forgetAll()
 	j.add(p)
 }
 
@@ -224,7 +224,8 @@ func (j *judge) evals(p *Part, args []word) {
 	if ok {
 		j.nested(text, "eval")
 	}
-	j.cwds, j.vars = nil, nil
+	j.cwds = nil
+	j.forgetAll()
 }
 
 // fetched reports whether something inside of the current command fetches

@@ -219,10 +219,12 @@ func (t *tables) names(p string, out *PathFacts) {
 func (t *tables) component(p string, start int, name string, out *PathFacts) {
 	rest := strings.TrimRight(p[start:], "/")
 	if out.Protected == "" {
-		for _, e := range t.protected[name] {
-			if rest == e.path || strings.HasPrefix(rest, e.path) && rest[len(e.path)] == '/' {
-				out.Protected = e.why
-				break
+		if t.protectedFirst.has(name[0]) {
+			for _, e := range t.protected[name] {
+				if rest == e.path || strings.HasPrefix(rest, e.path) && rest[len(e.path)] == '/' {
+					out.Protected = e.why
+					break
+				}
 			}
 		}
 		if out.Protected == "" && strings.HasPrefix(name, "git~") {
@@ -322,7 +324,17 @@ type nameSet struct {
 	exact  map[string]bool
 	suffix []string // "*x"
 	globs  []string
+
+	// to tell most names apart without looking further
+	exactFirst byteSet // first bytes in exact
+	suffixLast byteSet // last bytes of suffix
+	globFirst  byteSet // bytes that a name which a glob matches may begin with
 }
+
+type byteSet [4]uint64
+
+func (s *byteSet) add(c byte)      { s[c>>6] |= 1 << (c & 63) }
+func (s *byteSet) has(c byte) bool { return s[c>>6]>>(c&63)&1 != 0 }
 
 func newNameSet(patterns []string) nameSet {
 	s := nameSet{exact: make(map[string]bool, len(patterns))}
@@ -330,27 +342,43 @@ func newNameSet(patterns []string) nameSet {
 		switch n := strings.Count(p, "*"); {
 		case n == 0:
 			s.exact[p] = true
-		case n == 1 && p[0] == '*':
+			s.exactFirst.add(p[0])
+		case n == 1 && p[0] == '*' && len(p) > 1:
 			s.suffix = append(s.suffix, p[1:])
+			s.suffixLast.add(p[len(p)-1])
 		default:
 			s.globs = append(s.globs, p)
+			if p[0] != '*' && p[0] != '?' {
+				s.globFirst.add(p[0])
+				continue
+			}
+			for c := range 256 {
+				s.globFirst.add(byte(c))
+			}
 		}
 	}
 	return s
 }
 
 func (s *nameSet) match(name string) bool {
-	if s.exact[name] {
+	if name == "" {
+		return false
+	}
+	if s.exactFirst.has(name[0]) && s.exact[name] {
 		return true
 	}
-	for _, x := range s.suffix {
-		if strings.HasSuffix(name, x) {
-			return true
+	if s.suffixLast.has(name[len(name)-1]) {
+		for _, x := range s.suffix {
+			if strings.HasSuffix(name, x) {
+				return true
+			}
 		}
 	}
-	for _, g := range s.globs {
-		if starMatch(g, name) {
-			return true
+	if s.globFirst.has(name[0]) {
+		for _, g := range s.globs {
+			if starMatch(g, name) {
+				return true
+			}
 		}
 	}
 	return false
@@ -359,6 +387,9 @@ func (s *nameSet) match(name string) bool {
 // holds reports whether rest, which begins with the component name, is or
 // lies in one of the directories of the set.
 func (s *nameSet) holds(name, rest string) bool {
+	if name == "" || !s.exactFirst.has(name[0]) {
+		return false
+	}
 	if s.exact[name] {
 		return true
 	}

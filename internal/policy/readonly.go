@@ -18,7 +18,9 @@ type matcher struct {
 	patterns []word // given by options
 	pattern  bool
 	ended    bool
-	odd      bool // it starts what does more than read
+	odd      bool   // it starts what does more than read
+	starts   string // a name beneath a directory that find was given
+	started  int    // uses that starts was made of
 }
 
 func (m *matcher) fail(why string) {
@@ -584,14 +586,18 @@ func (m *matcher) exec(ws []word, primary string, secret bool) {
 		m.fail("find " + primary + " without a command")
 		return
 	}
-	starts := "./\x01" // a name beneath a directory that find was given
-	for _, u := range m.uses {
+	if m.starts == "" {
+		m.starts = "./\x01"
+	}
+	for ; m.started < len(m.uses); m.started++ {
+		u := m.uses[m.started]
 		if f, why := m.j.file(u); why != "" || strings.HasPrefix(u.w.text, "-") {
-			starts = "\x00"
+			m.starts = "\x00"
 		} else if f.Abs != "" && !u.w.glob {
-			starts = f.Abs + "/\x01"
+			m.starts = f.Abs + "/\x01"
 		}
 	}
+	starts := m.starts
 	if primary == "-execdir" || primary == "-okdir" || secret {
 		starts = "\x00"
 	}

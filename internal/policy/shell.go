@@ -154,7 +154,8 @@ type judge struct {
 	lastDir    string   // whose lastInside is known
 	lastInside bool
 	moved      *move // of a cd that is the last command
-	vars       map[string]value
+	vars       variables
+	stamps     int
 	assigned   map[string]bool // names set anywhere so far
 	loose      map[string]bool // names that are never certain
 	numeric    map[string]bool // names that only ever hold numbers
@@ -315,7 +316,9 @@ func (j *judge) odd(why string) {
 }
 
 func (j *judge) forget(name string) {
-	delete(j.vars, name)
+	if _, ok := j.vars.m[name]; ok {
+		delete(j.own(), name)
+	}
 	if j.assigned == nil {
 		j.assigned = map[string]bool{}
 	}
@@ -324,10 +327,9 @@ func (j *judge) forget(name string) {
 
 func (j *judge) set(name string, v value) {
 	j.forget(name)
-	if j.vars == nil {
-		j.vars = map[string]value{}
+	if len(j.vars.m) < maxVars {
+		j.own()[name] = v
 	}
-	j.vars[name] = v
 }
 
 // nested judges a script that is given as text, such as that of bash -c.
@@ -350,9 +352,19 @@ func (j *judge) merge(sub *judge) {
 	}
 }
 
+// maxVia is the length from which on the middle of a Via is left out.
+const maxVia = 2000
+
 func (j *judge) path(via string) string {
 	if j.via == "" {
 		return via
+	}
+	if len(j.via) > maxVia {
+		gap := " > ... > "
+		if strings.Contains(j.via, "substitution") {
+			gap = " > ... substitution ... > "
+		}
+		return j.via[:maxVia/2] + gap + via
 	}
 	return j.via + " > " + via
 }

@@ -38,6 +38,28 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
+// BenchmarkLong holds what once took time that grew with the square of the
+// length.
+func BenchmarkLong(b *testing.B) {
+	for name, src := range map[string]string{
+		"variables":   distinct("x%[1]d=%[1]d; ls|cat; "),
+		"background":  distinct("x%[1]d=%[1]d; ls & "),
+		"alternating": distinct("x%[1]d=%[1]d || "),
+		"directories": distinct("cd a%d && "),
+		"pipe":        distinct("cat f%d | "),
+		"find":        "find " + distinct("f%[1]d -exec cat f%[1]d {} \\; "),
+		"deep":        strings.Repeat("$(", 5000) + "ls" + strings.Repeat(")", 5000),
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := benchFacts()
+			b.ReportAllocs()
+			for b.Loop() {
+				JudgeShell(src, f)
+			}
+		})
+	}
+}
+
 // distinct makes a line of 10,000 parts of which no two are the same.
 func distinct(format string) string {
 	var b strings.Builder

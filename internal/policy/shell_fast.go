@@ -1,6 +1,10 @@
 package policy
 
-import "strings"
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+)
 
 // fastFrom is the length from which a command line is first tried without
 // the parser, which takes several times as long.
@@ -18,7 +22,9 @@ func (j *judge) fast(src string) bool {
 		return false
 	}
 	j.src = src
-	seen := map[string]bool{}
+	var seen hashIndex
+	var texts []string
+	seed := maphash.MakeSeed()
 	var ws []word
 	last := ""
 	for start := 0; start < len(src); {
@@ -32,23 +38,42 @@ func (j *judge) fast(src string) bool {
 			start++
 		}
 		j.budget.nodes += 3
-		if text == last || seen[text] || text == "" {
+		if text == last || text == "" {
 			continue
 		}
 		last = text
+		if !seen.add(maphash.String(seed, text), len(texts), func(at int) bool { return texts[at] == text }) {
+			continue
+		}
+		texts = append(texts, text)
 		if !j.count() {
 			return true
 		}
-		seen[text] = true
 		ws = ws[:0]
 		for f := range strings.FieldsSeq(text) {
 			ws = append(ws, lit(f))
 		}
 		j.callMark = len(j.found)
+		j.room(start)
 		j.simple(ws, text)
-		j.settle()
+		if len(j.found) == j.callMark+1 && j.callMark == j.kept.n {
+			j.kept.skip(j.found) // no other has this text and stands in no other command
+		} else {
+			j.settle()
+		}
 	}
 	return true
+}
+
+// room makes place for the parts that the rest of a long line may have, so
+// that they aren't moved again and again.
+func (j *judge) room(from int) {
+	if len(j.found) < cap(j.found) || len(j.found) < 2*keptParts || from > len(j.src) {
+		return
+	}
+	rest := j.src[from:]
+	n := strings.Count(rest, ";") + strings.Count(rest, "\n") + strings.Count(rest, "&&") + strings.Count(rest, "||")
+	j.found = slices.Grow(j.found, min(n+2, 16*1024))
 }
 
 // plainByte says of each byte whether it may stand in a plain list: 1 in a

@@ -10,7 +10,7 @@ import (
 type partSet struct {
 	n    int // parts that are settled
 	hash maphash.Hash
-	at   map[uint64]int // where the part with a hash is
+	at   hashIndex
 }
 
 // keptParts is the number of parts from which on none is kept twice: short
@@ -21,10 +21,18 @@ const keptParts = 8
 // that it has returned before must not have changed.
 func (s *partSet) settle(found []Part) []Part {
 	s.n = min(max(s.n, keptParts), len(found))
+	if s.n == len(found) {
+		return found
+	}
 	out := found[:s.n]
 	for i := s.n; i < len(found); i++ {
-		if s.add(&found[i], out) {
-			out = append(out, found[i])
+		p := &found[i]
+		if s.at.add(s.sum(p), len(out), func(k int) bool { return out[k].same(p) }) {
+			if i == len(out) {
+				out = found[:i+1]
+			} else {
+				out = append(out, *p)
+			}
 		}
 	}
 	clear(found[len(out):])
@@ -32,19 +40,8 @@ func (s *partSet) settle(found []Part) []Part {
 	return out
 }
 
-// add reports whether p equals none of parts, and notes that it will be the
-// next of them.
-func (s *partSet) add(p *Part, parts []Part) bool {
-	h := s.sum(p)
-	if i, ok := s.at[h]; ok && parts[i].same(p) {
-		return false
-	}
-	if s.at == nil {
-		s.at = map[uint64]int{}
-	}
-	s.at[h] = len(parts)
-	return true
-}
+// skip notes that found holds nothing that equals another part of it.
+func (s *partSet) skip(found []Part) { s.n = len(found) }
 
 // sum hashes what tells most parts apart.
 func (s *partSet) sum(p *Part) uint64 {
@@ -69,4 +66,51 @@ func (p *Part) same(q *Part) bool {
 	return p.Kind == q.Kind && p.Exact == q.Exact && p.Odd == q.Odd && p.Wrapper == q.Wrapper &&
 		p.Text == q.Text && p.Reason == q.Reason && p.Via == q.Via && p.Cwd == q.Cwd &&
 		slices.Equal(p.Argv, q.Argv) && slices.Equal(p.Env, q.Env) && slices.Equal(p.Files, q.Files) && slices.Equal(p.Hosts, q.Hosts)
+}
+
+// hashIndex finds things that are kept elsewhere by their hashes, with less
+// work than a map. The zero value is empty.
+type hashIndex struct {
+	slots []hashSlot // open addressing; a power of two, or none
+	used  int
+}
+
+type hashSlot struct {
+	hash uint64
+	at   int // from 1; 0: free
+}
+
+// add notes that the thing with a hash is number at, and reports false if one
+// that is the same is there.
+func (x *hashIndex) add(hash uint64, at int, same func(at int) bool) bool {
+	if 2*x.used >= len(x.slots) {
+		x.grow()
+	}
+	i := hash
+	for ; ; i++ {
+		s := &x.slots[i&uint64(len(x.slots)-1)]
+		if s.at == 0 {
+			*s = hashSlot{hash, at + 1}
+			x.used++
+			return true
+		}
+		if s.hash == hash && same(s.at-1) {
+			return false
+		}
+	}
+}
+
+func (x *hashIndex) grow() {
+	old := x.slots
+	x.slots = make([]hashSlot, max(64, 4*len(old)))
+	for _, s := range old {
+		if s.at == 0 {
+			continue
+		}
+		i := s.hash
+		for x.slots[i&uint64(len(x.slots)-1)].at != 0 {
+			i++
+		}
+		x.slots[i&uint64(len(x.slots)-1)] = s
+	}
 }

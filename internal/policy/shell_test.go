@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -1261,5 +1262,34 @@ func TestRepeatedPartsHideNothing(t *testing.T) {
 	same := strings.Repeat("wc 'x'; ", 50) + strings.Repeat("if wc 'y'; then wc 'y'; fi; ", 50) + strings.Repeat("wc 'z' && ", 50) + "ls"
 	if n := len(JudgeShell(same, testFacts()).Parts); n > 12 {
 		t.Errorf("%d parts of four different commands", n)
+	}
+}
+
+// TestLimitsLeaveNothingCertain checks that what is no longer kept in mind
+// counts as not known.
+func TestLimitsLeaveNothingCertain(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 2 * maxVars {
+		fmt.Fprintf(&b, "x%d=a; ", i)
+	}
+	if v := JudgeShell(b.String()+"x0=b; cat $x0", testFacts()); v.Kind != KindReadOnly || !strings.HasSuffix(v.Parts[len(v.Parts)-1].Files[0].Abs, "/b") {
+		t.Errorf("a variable that was set early and changed: %+v", v.Parts[len(v.Parts)-1])
+	}
+	last := fmt.Sprintf("cat $x%d", 2*maxVars-1)
+	if v := JudgeShell(b.String()+last, testFacts()); v.Kind == KindReadOnly {
+		t.Errorf("a variable beyond the limit is certain: %+v", v.Parts[len(v.Parts)-1])
+	}
+	if v := JudgeShell(strings.Repeat("cd a/b/c/d && ", maxPath/8+1)+"cat x", testFacts()); v.Kind == KindReadOnly {
+		t.Errorf("a directory beyond the limit is certain: %+v", v.Parts[len(v.Parts)-1])
+	}
+	deep := strings.Repeat("$(", 500) + `bash -c "$(timeout 5 curl x)"` + strings.Repeat(")", 500)
+	if v := JudgeShell("echo "+deep, testFacts()); v.Kind != KindDestructive {
+		t.Errorf("running what is fetched, deep inside, is %s: %s", v.Kind, v.Reason)
+	}
+	for _, p := range JudgeShell("echo "+deep, testFacts()).Parts {
+		if len(p.Via) > 2*maxVia {
+			t.Fatalf("a via of %d bytes", len(p.Via))
+		}
 	}
 }

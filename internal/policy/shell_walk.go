@@ -11,24 +11,59 @@ import (
 // state is what a subshell does not pass on.
 type state struct {
 	cwds []string
-	vars map[string]value
+	vars variables
 }
 
-func (j *judge) save() state { return state{j.cwds, maps.Clone(j.vars)} }
+func (j *judge) save() state {
+	j.vars.shared = true
+	return state{j.cwds, j.vars}
+}
 
 func (j *judge) restore(s state) { j.cwds, j.vars = s.cwds, s.vars }
+
+// variables are those whose values are certain. The map is shared with saved
+// states until it is changed.
+type variables struct {
+	m      map[string]value
+	shared bool
+	stamp  int // equal: the same map with the same values in it
+}
+
+// maxVars is how many variables are known at once: each subshell may have to
+// copy them.
+const maxVars = 100
+
+// own makes the map one that may be changed.
+func (j *judge) own() map[string]value {
+	if v := &j.vars; v.shared || v.m == nil {
+		m := make(map[string]value, len(v.m)+1)
+		maps.Copy(m, v.m)
+		v.m, v.shared = m, false
+	}
+	j.stamps++
+	j.vars.stamp = j.stamps
+	return j.vars.m
+}
+
+// forgetAll is for what may have set any variable.
+func (j *judge) forgetAll() {
+	j.stamps++
+	j.vars = variables{stamp: j.stamps}
+}
 
 // perhaps joins the state after something that may not have run with the
 // state before it.
 func (j *judge) perhaps(before state) {
-	for name, v := range j.vars {
-		if old, ok := before.vars[name]; !ok || old != v {
-			j.forget(name)
+	if j.vars.stamp != before.vars.stamp {
+		for name, v := range j.vars.m {
+			if old, ok := before.vars.m[name]; !ok || old != v {
+				j.forget(name)
+			}
 		}
-	}
-	for name := range before.vars {
-		if _, ok := j.vars[name]; !ok {
-			j.forget(name)
+		for name := range before.vars.m {
+			if _, ok := j.vars.m[name]; !ok {
+				j.forget(name)
+			}
 		}
 	}
 	j.cwds = union(j.cwds, before.cwds)
@@ -60,6 +95,7 @@ func (j *judge) stmts(list []*syntax.Stmt) {
 	for _, s := range list {
 		j.stmt(s)
 		j.settle()
+		j.room(int(s.End().Offset()))
 	}
 }
 
@@ -141,6 +177,7 @@ func (j *judge) binary(c *syntax.BinaryCmd) {
 		}
 		moved = true
 		j.settle()
+		j.room(int(l.s.End().Offset()))
 	}
 	j.perhaps(after)
 	j.perhaps(start)
@@ -159,6 +196,7 @@ func (j *judge) pipeline(all []*syntax.Stmt) {
 	defer func() { j.open-- }()
 	before := j.save()
 	from := len(j.found)
+	fetched := false
 	for i, s := range all {
 		mark := len(j.found)
 		outer := j.stdin
@@ -167,10 +205,11 @@ func (j *judge) pipeline(all []*syntax.Stmt) {
 		}
 		j.stmt(s)
 		j.stdin = outer
-		if i > 0 {
-			j.fed(from, mark)
+		if fetched {
+			j.fed(mark)
 		}
-		j.restore(state{before.cwds, maps.Clone(before.vars)})
+		fetched = fetched || j.fetches(mark)
+		j.restore(before)
 	}
 	j.moved = nil
 }
@@ -193,17 +232,18 @@ func (j *judge) piped(from, mark int, s *syntax.Stmt) *word {
 	return &w
 }
 
-// fed marks an interpreter that runs what a network tool sent.
-func (j *judge) fed(from, mark int) {
-	fetched := false
-	for i := from; i < mark; i++ {
+// fetches reports whether a part from mark on is one of a network tool.
+func (j *judge) fetches(mark int) bool {
+	for i := mark; i < len(j.found); i++ {
 		if a := j.found[i].Argv; len(a) > 0 && j.t.fetch[baseName(a[0])] {
-			fetched = true
+			return true
 		}
 	}
-	if !fetched {
-		return
-	}
+	return false
+}
+
+// fed marks an interpreter that runs what a network tool sent.
+func (j *judge) fed(mark int) {
 	for i := mark; i < len(j.found); i++ {
 		if p := &j.found[i]; len(p.Argv) > 0 && (j.t.shells[baseName(p.Argv[0])] || j.t.interpreters[baseName(p.Argv[0])]) && takesScript(p.Argv[1:]) {
 			p.Kind, p.Reason = KindDestructive, "runs what the network sends"
@@ -399,7 +439,7 @@ func (j *judge) function(c *syntax.FuncDecl) {
 		return
 	}
 	before, via := j.save(), j.via
-	j.vars = nil
+	j.forgetAll()
 	if j.anyCd {
 		j.cwds = nil
 	}
@@ -775,15 +815,30 @@ func (j *judge) look(file *syntax.File) {
 type looker struct {
 	j              *judge
 	mixed, numbers map[string]bool
-	stack          []syntax.Node
+	stack          []bool        // whether each node around is in around
+	around         []syntax.Node // loops, functions and subshells
+	bodies         int           // loops and functions in around
 }
 
 func (l *looker) visit(n syntax.Node) bool {
 	if n == nil {
-		l.stack = l.stack[:len(l.stack)-1]
+		last := len(l.stack) - 1
+		if l.stack[last] {
+			end := len(l.around) - 1
+			l.bodies -= body(l.around[end])
+			l.around = l.around[:end]
+		}
+		l.stack = l.stack[:last]
 		return true
 	}
-	l.stack = append(l.stack, n)
+	switch n.(type) {
+	case *syntax.WhileClause, *syntax.ForClause, *syntax.FuncDecl, *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
+		l.stack = append(l.stack, true)
+		l.around = append(l.around, n)
+		l.bodies += body(n)
+	default:
+		l.stack = append(l.stack, false)
+	}
 	switch n := n.(type) {
 	case *syntax.Assign:
 		if n.Name != nil {
@@ -822,13 +877,18 @@ func (l *looker) assign(name string, number bool) {
 	} else {
 		l.mixed[name] = true
 	}
-	for _, n := range l.stack {
-		switch n.(type) {
-		case *syntax.WhileClause, *syntax.ForClause, *syntax.FuncDecl:
-			l.j.loose[name] = true
-			return
-		}
+	if l.bodies > 0 {
+		l.j.loose[name] = true
 	}
+}
+
+// body is 1 for what may run its commands more than once.
+func body(n syntax.Node) int {
+	switch n.(type) {
+	case *syntax.WhileClause, *syntax.ForClause, *syntax.FuncDecl:
+		return 1
+	}
+	return 0
 }
 
 func (l *looker) call(n *syntax.CallExpr) {
@@ -839,13 +899,12 @@ func (l *looker) call(n *syntax.CallExpr) {
 	switch name {
 	case "cd", "pushd", "popd", "command", "builtin", "eval", "":
 		l.j.anyCd = l.j.anyCd || name != ""
-		for i := len(l.stack) - 1; i >= 0; i-- {
-			switch s := l.stack[i].(type) {
-			case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
-				return
-			case *syntax.WhileClause, *syntax.ForClause, *syntax.FuncDecl:
-				l.j.cds[s] = true
+		for i := len(l.around) - 1; i >= 0; i-- {
+			s := l.around[i]
+			if body(s) == 0 || l.j.cds[s] {
+				return // what is around that has been marked with it
 			}
+			l.j.cds[s] = true
 		}
 	case "read", "mapfile", "readarray", "getopts", "printf", "unset", "export", "declare", "local", "typeset", "readonly", "let", "source", ".":
 		for _, a := range n.Args[1:] {

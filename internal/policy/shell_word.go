@@ -385,7 +385,7 @@ func (j *judge) lookup(name string) (value, bool) {
 	if j.loose["IFS"] || j.loose[name] {
 		return value{}, false
 	}
-	if v, ok := j.vars[name]; ok {
+	if v, ok := j.vars.m[name]; ok {
 		return v, true
 	}
 	if j.assigned[name] {
@@ -505,7 +505,7 @@ func (j *judge) arithmTarget(x syntax.ArithmExpr) {
 }
 
 func (j *judge) digits(name string) bool {
-	v, ok := j.vars[name]
+	v, ok := j.vars.m[name]
 	return ok && digitsOnly(v.text)
 }
 
@@ -624,6 +624,9 @@ func digitIn(c byte, base int) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
+// maxPath is the length above which a directory isn't kept in mind.
+const maxPath = 4096
+
 // join gives the directory that dir leads to from each of the possible ones.
 func (j *judge) join(dir word) []string {
 	if dir.split || strings.IndexByte(dir.text, 0) >= 0 || dir.text == "" {
@@ -634,6 +637,9 @@ func (j *judge) join(dir word) []string {
 	}
 	var out []string
 	for _, c := range j.cwds {
+		if len(c)+len(dir.text) > maxPath {
+			return nil
+		}
 		out = append(out, path.Clean(c+"/"+dir.text))
 	}
 	return out

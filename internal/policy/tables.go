@@ -14,12 +14,13 @@ type tables struct {
 	wrappers          map[string]*command
 	destructive       map[string][]*ruin
 
-	protected   map[string][]protectedPath // by the first name of their path
-	secretDirs  nameSet
-	secretFiles nameSet
-	notSecret   nameSet
-	secretEnv   nameSet
-	devices     map[string]bool
+	protected      map[string][]protectedPath // by the first name of their path
+	protectedFirst byteSet                    // first bytes of its keys
+	secretDirs     nameSet
+	secretFiles    nameSet
+	notSecret      nameSet
+	secretEnv      nameSet
+	devices        map[string]bool
 
 	harmlessEnv, dangerousEnv                                          nameSet
 	keepsState, shells, sameDialect, interpreters, network, fetch, sql map[string]bool
@@ -250,6 +251,7 @@ func (t *tables) loadPaths(raw *rawPaths) {
 	for _, p := range raw.Protected {
 		first, _, _ := strings.Cut(p.path, "/")
 		t.protected[first] = append(t.protected[first], p)
+		t.protectedFirst.add(first[0])
 	}
 	t.secretDirs, t.secretFiles = newNameSet(raw.SecretDirs), newNameSet(raw.SecretFiles)
 	t.notSecret, t.secretEnv = newNameSet(raw.NotSecret), newNameSet(raw.SecretEnv)

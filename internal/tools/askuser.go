@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/agentcli/agent/internal/policy"
@@ -59,6 +60,7 @@ type askUserTool struct {
 func NewAskUser(asker policy.Asker) Tool {
 	return &askUserTool{asker: asker, spec: Spec{
 		Name: "ask_user", Description: askUserDescription, Schema: schema(askUserSchema), Class: policy.ClassInteract,
+		input: reflect.TypeFor[askUserInput](),
 	}}
 }
 
@@ -68,7 +70,7 @@ func (t *askUserTool) Spec() Spec { return t.spec }
 // Run implements Tool. There is no time limit but ctx: a person may take long.
 func (t *askUserTool) Run(ctx context.Context, call *Call) Result {
 	var in askUserInput
-	if err := decodeInput(call.Input, &in); err != nil {
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	questions, err := in.list()

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -38,6 +39,7 @@ type editTool struct {
 func newEditTool(c FileConfig) *editTool {
 	return &editTool{cfg: c, spec: Spec{
 		Name: "edit", Description: editDescription, Schema: schema(editSchema), Class: policy.ClassEdit,
+		Targets: []Target{{"file_path", TargetWrite}}, input: reflect.TypeFor[editInput](),
 	}}
 }
 
@@ -58,7 +60,7 @@ type editDisplay struct {
 // Run implements Tool.
 func (t *editTool) Run(ctx context.Context, call *Call) Result {
 	var in editInput
-	if err := decodeInput(call.Input, &in); err != nil {
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	if *in.Old == *in.New {
@@ -67,7 +69,7 @@ func (t *editTool) Run(ctx context.Context, call *Call) Result {
 	if in.Expected < 0 {
 		return Fail("expected_replacements must be 1 or more")
 	}
-	place, err := t.cfg.Roots.Resolve(in.FilePath)
+	place, err := t.cfg.Roots.With(call.Granted).Resolve(in.FilePath)
 	if err != nil {
 		return failed(err)
 	}

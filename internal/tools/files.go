@@ -11,6 +11,11 @@ import (
 type FileConfig struct {
 	Roots *Roots     // where they may act; required
 	State *FileState // what the conversation has read; required
+	// Hidden says why the contents of the file at an absolute path may not be
+	// shown without a person's word, "" if they may. Searches leave such files
+	// out; a call that names one was judged before. It must be safe for
+	// concurrent use. nil: nothing is hidden.
+	Hidden func(abs string) string
 	// Workers bounds how many goroutines one search uses; 0: one per CPU, at
 	// most 8.
 	Workers int

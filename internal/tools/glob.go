@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ func newGlobTool(c FileConfig) *globTool {
 	return &globTool{cfg: c, spec: Spec{
 		Name: "glob", Description: globDescription, Schema: schema(globSchema),
 		Class: policy.ClassRead, ReadOnly: true,
+		Targets: []Target{{"path", TargetSearch}, {"pattern", TargetGlob}}, input: reflect.TypeFor[globInput](),
 	}}
 }
 
@@ -67,10 +69,11 @@ type globMatch struct {
 func (t *globTool) Run(ctx context.Context, call *Call) Result {
 	began := time.Now()
 	var in globInput
-	if err := decodeInput(call.Input, &in); err != nil {
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
-	at, pattern, err := t.locate(in)
+	roots := t.cfg.Roots.With(call.Granted)
+	at, pattern, err := t.locate(roots, in)
 	if err != nil {
 		return failed(err)
 	}
@@ -84,22 +87,13 @@ func (t *globTool) Run(ctx context.Context, call *Call) Result {
 // locate returns where to begin and the pattern relative to it. The leading
 // directories of the pattern that are no glob are taken to the place, so that
 // absolute patterns and "../" work where the roots allow it.
-func (t *globTool) locate(in globInput) (Place, string, error) {
+func (t *globTool) locate(roots *Roots, in globInput) (Place, string, error) {
 	pattern := filepath.ToSlash(in.Pattern)
 	if !doublestar.ValidatePattern(pattern) {
 		return Place{}, "", fmt.Errorf("pattern %q is not a glob: brackets or braces don't match", in.Pattern)
 	}
-	base, rest := doublestar.SplitPattern(pattern)
-	dir := in.Path
-	if dir == "" {
-		dir = "."
-	}
-	if filepath.IsAbs(base) || strings.HasPrefix(base, "~") {
-		dir = base
-	} else if base != "." {
-		dir = filepath.Join(dir, base)
-	}
-	at, err := t.cfg.Roots.Resolve(dir)
+	dir, rest := splitGlob(in.Path, pattern)
+	at, err := roots.Resolve(dir)
 	return at, rest, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -83,6 +84,7 @@ func newGrepTool(c FileConfig) *grepTool {
 	return &grepTool{cfg: c, spec: Spec{
 		Name: "grep_search", Description: grepDescription, Schema: schema(grepSchema),
 		Class: policy.ClassRead, ReadOnly: true,
+		Targets: []Target{{"path", TargetSearch}}, input: reflect.TypeFor[grepInput](),
 	}}
 }
 
@@ -104,7 +106,7 @@ type grepQuery struct {
 // Run implements Tool.
 func (t *grepTool) Run(ctx context.Context, call *Call) Result {
 	var in grepInput
-	if err := decodeInput(call.Input, &in); err != nil {
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	q, err := newGrepQuery(in)
@@ -114,7 +116,7 @@ func (t *grepTool) Run(ctx context.Context, call *Call) Result {
 	if in.Path == "" {
 		in.Path = "."
 	}
-	place, err := t.cfg.Roots.Resolve(in.Path)
+	place, err := t.cfg.Roots.With(call.Granted).Resolve(in.Path)
 	if err != nil {
 		return failed(err)
 	}
@@ -198,7 +200,8 @@ func splitGlobs(list string) []string {
 
 // grepFound is the outcome of a search.
 type grepFound struct {
-	files      []fileMatch // by path; lines are complete for those within limit and offset
+	files      []fileMatch    // by path; lines are complete for those within limit and offset
+	hidden     map[string]int // files that were left out, by the reason
 	unreadable int64
 	tooLarge   int64
 	searched   int64
@@ -216,7 +219,7 @@ func (f grepFound) matches() int {
 
 // search searches a directory, or one file.
 func (t *grepTool) search(ctx context.Context, at Place, q *grepQuery, call *Call) (grepFound, error) {
-	c := &grepCollector{q: q}
+	c := &grepCollector{q: q, hidden: t.cfg.Hidden}
 	f, info, err := at.open()
 	if err != nil {
 		return grepFound{}, err
@@ -235,8 +238,11 @@ func (t *grepTool) search(ctx context.Context, at Place, q *grepQuery, call *Cal
 	}
 	prefix := filepath.ToSlash(t.cfg.Roots.Relative(at.Named))
 	stats, err := walk(ctx, at, &q.filter, t.cfg.Workers, func(v visited) {
+		if c.isHidden(at, v.rel) {
+			return
+		}
 		m, err := searchVisited(v, searchers[v.worker])
-		m.path = path.Join(prefix, v.rel)
+		m.path, m.rel = path.Join(prefix, v.rel), v.rel
 		if n := c.add(m, err); n%512 == 0 {
 			call.Report(Progress{Text: fmt.Sprintf("searched %d files", n)})
 		}
@@ -257,35 +263,77 @@ func (q *grepQuery) searcher() *fileSearcher {
 	return s
 }
 
+// searchVisited searches a file of a walk. What it finds is of the file of that
+// name: a symlink that is put in its place meanwhile leads to nothing.
 func searchVisited(v visited, s *fileSearcher) (fileMatch, error) {
+	for range 3 { // a file that is being replaced gets another chance
+		m, same, err := searchOpened(v, s)
+		if err != nil || same {
+			return m, err
+		}
+	}
+	return fileMatch{}, errSwapped
+}
+
+// searchOpened searches the file once. It reports whether what was found is of
+// the file of that name; that is only looked at when there is something.
+func searchOpened(v visited, s *fileSearcher) (m fileMatch, same bool, err error) {
 	f, err := v.dir.OpenFile(v.name, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
-		return fileMatch{}, err
+		return fileMatch{}, false, err
 	}
 	defer f.Close()
 	size := int64(0)
 	if s.spanning != nil {
 		info, err := f.Stat()
 		if err != nil {
-			return fileMatch{}, err
+			return fileMatch{}, false, err
 		}
 		if !info.Mode().IsRegular() {
-			return fileMatch{}, fs.ErrInvalid
+			return fileMatch{}, false, fs.ErrInvalid
 		}
 		size = info.Size()
 	}
-	return s.search(f, size)
+	if m, err = s.search(f, size); err != nil || m.count == 0 {
+		return m, true, err
+	}
+	info, err := f.Stat()
+	return m, err == nil && isEntry(v.dir, v.name, info), err
 }
 
 // grepCollector gathers what the workers find, keeping the text only of lines
 // that can still be among the first.
 type grepCollector struct {
 	q        *grepQuery
+	hidden   func(abs string) string // may be nil
 	searched atomic.Int64
 
 	mu    sync.Mutex
 	found grepFound
 	kept  int
+}
+
+// isHidden asks whether a file of the walk of from is to be left out, by its
+// real path and by the one that the walk's caller sees, and counts it if so.
+func (c *grepCollector) isHidden(from Place, rel string) bool {
+	if c.hidden == nil {
+		return false
+	}
+	rel = filepath.FromSlash(rel)
+	why := c.hidden(joinPath(from.Path, rel))
+	if why == "" && from.Named != from.Path {
+		why = c.hidden(joinPath(from.Named, rel))
+	}
+	if why == "" {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.found.hidden == nil {
+		c.found.hidden = map[string]int{}
+	}
+	c.found.hidden[why]++
+	return true
 }
 
 // add takes what was found in one file and returns how many files that makes.

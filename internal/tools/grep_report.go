@@ -3,8 +3,10 @@ package tools
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
-	"path/filepath"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,11 +21,12 @@ type grepDisplay struct {
 	NumMatches int      `json:"numMatches,omitempty"`
 	Limit      int      `json:"appliedLimit,omitempty"` // set when results were left out
 	Offset     int      `json:"appliedOffset,omitempty"`
+	NumHidden  int      `json:"numHidden,omitempty"` // files that were not searched: see FileConfig.Hidden
 }
 
 // report writes the outcome for the model.
 func (t *grepTool) report(at Place, q *grepQuery, found grepFound) Result {
-	d := grepDisplay{Mode: q.mode, NumFiles: len(found.files), Filenames: []string{}, Offset: q.offset}
+	d := grepDisplay{Mode: q.mode, NumFiles: len(found.files), Filenames: []string{}, Offset: q.offset, NumHidden: found.numHidden()}
 	var out limitedText
 	total := len(found.files)
 	switch q.mode {
@@ -34,7 +37,7 @@ func (t *grepTool) report(at Place, q *grepQuery, found grepFound) Result {
 		d.Filenames = t.counts(q, found, &out)
 	default:
 		total = found.matches()
-		t.content(q, found, &out)
+		content(at, q, found, &out)
 		d.Content, d.NumLines = out.b.String(), out.lines
 	}
 	text := out.b.String()
@@ -89,6 +92,9 @@ func grepNotes(q *grepQuery, found grepFound, shown, total int) []string {
 	if total == 0 && q.dollar && found.crlf {
 		notes = append(notes, `there are files with CRLF line ends, where $ does not match: try \r?$`)
 	}
+	if found.numHidden() > 0 {
+		notes = append(notes, hiddenNote(found.hidden))
+	}
 	if found.unreadable > 0 {
 		notes = append(notes, fmt.Sprintf("%d files or directories could not be read", found.unreadable))
 	}
@@ -96,6 +102,42 @@ func grepNotes(q *grepQuery, found grepFound, shown, total int) []string {
 		notes = append(notes, fmt.Sprintf("%d files are too large to be searched across lines", found.tooLarge))
 	}
 	return notes
+}
+
+// numHidden counts the files that were left out because they are hidden.
+func (f grepFound) numHidden() int {
+	n := 0
+	for _, files := range f.hidden {
+		n += files
+	}
+	return n
+}
+
+// hiddenNote says in one line how many files were left out, and the most
+// frequent reasons.
+func hiddenNote(hidden map[string]int) string {
+	const most = 3
+	reasons := slices.SortedFunc(maps.Keys(hidden), func(a, b string) int {
+		return cmp.Or(cmp.Compare(hidden[b], hidden[a]), cmp.Compare(a, b))
+	})
+	total := grepFound{hidden: hidden}.numHidden()
+	var why []string
+	for _, r := range reasons[:min(len(reasons), most)] {
+		text := strings.Join(strings.Fields(r), " ")
+		if len(reasons) > 1 {
+			text = fmt.Sprintf("%d: %s", hidden[r], text)
+		}
+		why = append(why, text)
+	}
+	if len(reasons) > most {
+		why = append(why, "and other reasons")
+	}
+	files, them := "files were", "one of them"
+	if total == 1 {
+		files, them = "file was", "it"
+	}
+	return fmt.Sprintf("%d %s not searched (%s); to search %s all the same, ask for it by name: path must be that very file",
+		total, files, strings.Join(why, "; "), them)
 }
 
 // page returns the files within offset and limit.
@@ -127,7 +169,7 @@ func (t *grepTool) counts(q *grepQuery, found grepFound, out *limitedText) []str
 }
 
 // content writes the lines found, with those around them if asked for.
-func (t *grepTool) content(q *grepQuery, found grepFound, out *limitedText) {
+func content(at Place, q *grepQuery, found grepFound, out *limitedText) {
 	skip, left := q.offset, q.limit
 	for _, f := range found.files {
 		if skip >= f.count {
@@ -139,7 +181,7 @@ func (t *grepTool) content(q *grepQuery, found grepFound, out *limitedText) {
 		lines = lines[:min(left, len(lines))]
 		left -= len(lines)
 		if q.before+q.after > 0 {
-			lines = t.around(q, f.path, lines)
+			lines = around(at.child(f.rel), q, lines)
 		}
 		if !writeLines(q, f.path, lines, out) || left == 0 {
 			return
@@ -174,11 +216,7 @@ func writeLines(q *grepQuery, path string, lines []lineMatch, out *limitedText) 
 
 // around adds the lines around those found, by reading the file again. When it
 // can't be read any more, the lines found must do.
-func (t *grepTool) around(q *grepQuery, path string, found []lineMatch) []lineMatch {
-	at, err := t.cfg.Roots.Resolve(filepath.FromSlash(path))
-	if err != nil {
-		return found
-	}
+func around(at Place, q *grepQuery, found []lineMatch) []lineMatch {
 	f, _, err := at.open()
 	if err != nil {
 		return found

@@ -18,6 +18,7 @@ const (
 // fileMatch is what was found in one file.
 type fileMatch struct {
 	path  string // slash-separated, as it is shown
+	rel   string // relative to where the walk began; empty: the file that was named
 	count int    // matching lines
 	lines []lineMatch
 	crlf  bool // a line searched ended in CRLF

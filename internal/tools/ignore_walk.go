@@ -67,23 +67,6 @@ type visited struct {
 	worker int    // which of the workers is visiting
 }
 
-// open opens the file for reading.
-func (v visited) open() (*os.File, fs.FileInfo, error) {
-	f, err := v.dir.OpenFile(v.name, os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = kindError("something else by now")
-	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return f, info, nil
-}
-
 // walkStats counts what a walk met.
 type walkStats struct {
 	unreadable atomic.Int64 // directories that could not be listed
@@ -94,7 +77,12 @@ type walkStats struct {
 // once and in no order. Symlinks are not followed. It returns when all workers
 // have ended, early when ctx ends.
 func walk(ctx context.Context, from Place, filter *walkFilter, workers int, visit func(visited)) (*walkStats, error) {
-	w := &walker{root: from.dir.root, base: from.rel, abs: filepath.ToSlash(from.Path), filter: filter, visit: visit, stats: &walkStats{}}
+	root, err := from.openDir(from.rel, false)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	w := &walker{root: root, abs: filepath.ToSlash(from.Path), filter: filter, visit: visit, stats: &walkStats{}}
 	w.more.L = &w.mu
 	w.push(walkTask{rel: "", level: levelsAbove(from.Path)})
 	stop := context.AfterFunc(ctx, func() {
@@ -117,6 +105,7 @@ func walk(ctx context.Context, from Place, filter *walkFilter, workers int, visi
 // walkTask is a directory to list, or (names set) some of its files to visit.
 type walkTask struct {
 	rel   string
+	info  fs.FileInfo // which directory it is; nil: that where the walk began
 	level *ignoreLevel
 	dir   *sharedDir
 	names []string
@@ -138,9 +127,8 @@ func (d *sharedDir) release() {
 const filesPerTask = 32
 
 type walker struct {
-	root   *os.Root
-	base   string // the directory beneath root where the walk begins
-	abs    string // its absolute path
+	root   *os.Root // the directory where the walk begins
+	abs    string   // its absolute path
 	filter *walkFilter
 	visit  func(visited)
 	stats  *walkStats
@@ -220,7 +208,7 @@ func (w *walker) files(t walkTask, worker int) {
 
 // list reads a directory and makes tasks of what is to be visited in it.
 func (w *walker) list(t walkTask, worker int) {
-	root, entries, err := openDir(w.root, filepath.Join(w.base, filepath.FromSlash(t.rel)))
+	root, entries, err := w.open(t)
 	if err != nil {
 		w.stats.unreadable.Add(1)
 		return
@@ -241,11 +229,15 @@ func (w *walker) list(t walkTask, worker int) {
 			w.stats.filtered.Add(1)
 			continue
 		}
-		if isDir {
-			w.push(walkTask{rel: rel, level: level})
-		} else {
+		if !isDir {
 			names = append(names, e.Name())
+			continue
 		}
+		info, err := root.Lstat(e.Name())
+		if err != nil {
+			continue // gone meanwhile
+		}
+		w.push(walkTask{rel: rel, info: info, level: level})
 	}
 	w.share(t.rel, dir, names, worker)
 }
@@ -270,24 +262,53 @@ func joinAbs(dir, name string) string {
 	return dir + "/" + name
 }
 
-// openDir opens and lists a directory beneath root.
-func openDir(root *os.Root, rel string) (*os.Root, []fs.DirEntry, error) {
-	dir, err := root.OpenRoot(rel)
+// joinPath is filepath.Join for clean parts, cheaper.
+func joinPath(dir, rel string) string {
+	const sep = string(filepath.Separator)
+	if strings.HasSuffix(dir, sep) {
+		return dir + rel
+	}
+	return dir + sep + rel
+}
+
+// open opens and lists the directory of a task. It is the one that was found,
+// not another one that a symlink put in its place leads to: that would be known
+// by a wrong path.
+func (w *walker) open(t walkTask) (*os.Root, []fs.DirEntry, error) {
+	rel := filepath.FromSlash(t.rel)
+	if rel == "" {
+		rel = "."
+	}
+	dir, err := w.root.OpenRoot(rel)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := dir.Open(".")
-	if err != nil {
+	if now, err := dir.Stat("."); t.info != nil && (err != nil || !os.SameFile(now, t.info)) {
 		dir.Close()
-		return nil, nil, err
+		if dir, err = openExactly(w.root, rel, false); err != nil { // a new one, or one that was mounted
+			return nil, nil, err
+		}
 	}
-	defer f.Close()
-	entries, err := f.ReadDir(-1)
-	if err != nil && len(entries) == 0 {
+	entries, err := readEntries(dir)
+	if err != nil {
 		dir.Close()
 		return nil, nil, err
 	}
 	return dir, entries, nil
+}
+
+// readEntries lists a directory as far as it can be read.
+func readEntries(dir *os.Root) ([]fs.DirEntry, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	if len(entries) > 0 {
+		err = nil
+	}
+	return entries, err
 }
 
 // levelOf adds the rules of a directory that was listed.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"reflect"
 	"strconv"
@@ -26,28 +27,70 @@ import (
 // ignored, null counts as absent. Errors are written for the model: "offset
 // must be a whole number, got string".
 func decodeInput(input json.RawMessage, in any) error {
+	keys, err := decodeObject(input)
+	if err != nil {
+		return err
+	}
+	return decodeFields(keys, "", reflect.ValueOf(in).Elem())
+}
+
+// decodeObject reads a call's input into its keys, of which the last counts
+// when one is repeated.
+func decodeObject(input json.RawMessage) (map[string]json.RawMessage, error) {
 	if len(bytes.TrimSpace(input)) == 0 {
 		input = json.RawMessage("{}")
 	}
-	return decodeStruct(input, "", reflect.ValueOf(in).Elem())
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(input, &keys); err != nil || keys == nil {
+		return nil, errors.New("the input must be a JSON object, got " + jsonKind(input))
+	}
+	return keys, nil
 }
 
 func decodeStruct(raw json.RawMessage, path string, v reflect.Value) error {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keys); err != nil || keys == nil {
-		if path == "" {
-			return errors.New("the input must be a JSON object, got " + jsonKind(raw))
-		}
 		return typeError(path, "an object", raw)
 	}
+	return decodeFields(keys, path, v)
+}
+
+// inputKeys yields the keys that decodeInput knows of a struct type, each with
+// its aliases; none of a nil type.
+func inputKeys(t reflect.Type) iter.Seq2[string, string] {
+	return func(yield func(name, aliases string) bool) {
+		for i := 0; t != nil && i < t.NumField(); i++ {
+			if name, aliases, ok := inputKey(t.Field(i)); ok && !yield(name, aliases) {
+				return
+			}
+		}
+	}
+}
+
+// inputKey returns the key of a field and its aliases; false if it has none.
+func inputKey(f reflect.StructField) (name, aliases string, ok bool) {
+	name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+	return name, f.Tag.Get("alias"), name != "" && name != "-"
+}
+
+// decode is decodeInput into the type that the tool declares: Canonical and
+// Touched go by that one.
+func (s Spec) decode(input json.RawMessage, in any) error {
+	if reflect.TypeOf(in).Elem() != s.input {
+		return fmt.Errorf("tool %s declares another input than %T: a defect of this program", s.Name, in)
+	}
+	return decodeInput(input, in)
+}
+
+func decodeFields(keys map[string]json.RawMessage, path string, v reflect.Value) error {
 	t := v.Type()
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" {
+		name, aliases, ok := inputKey(f)
+		if !ok {
 			continue
 		}
-		value, key := lookupKey(keys, name, f.Tag.Get("alias"))
+		value, key := lookupKey(keys, name, aliases)
 		if value == nil {
 			if f.Tag.Get("required") == "true" {
 				return fmt.Errorf("%s is missing", join(path, name))

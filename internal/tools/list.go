@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -41,6 +42,7 @@ func newListTool(c FileConfig) *listTool {
 	return &listTool{cfg: c, spec: Spec{
 		Name: "list_directory", Description: listDescription, Schema: schema(listSchema),
 		Class: policy.ClassRead, ReadOnly: true,
+		Targets: []Target{{"path", TargetSearch}}, input: reflect.TypeFor[listInput](),
 	}}
 }
 
@@ -66,7 +68,7 @@ type listEntry struct {
 // Run implements Tool.
 func (t *listTool) Run(ctx context.Context, call *Call) Result {
 	var in listInput
-	if err := decodeInput(call.Input, &in); err != nil {
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	if in.Path == "" {
@@ -78,7 +80,7 @@ func (t *listTool) Run(ctx context.Context, call *Call) Result {
 			return failed(err)
 		}
 	}
-	at, err := t.cfg.Roots.Resolve(in.Path)
+	at, err := t.cfg.Roots.With(call.Granted).Resolve(in.Path)
 	if err != nil {
 		return failed(err)
 	}
@@ -104,11 +106,15 @@ func list(ctx context.Context, at Place, own *ignoreRules) (listDisplay, error) 
 	if !info.IsDir() {
 		return listDisplay{}, errors.New("it is not a directory: use read_file")
 	}
-	root, entries, err := openDir(at.dir.root, at.rel)
+	root, err := at.openDir(at.rel, false)
 	if err != nil {
 		return listDisplay{}, err
 	}
 	defer root.Close()
+	entries, err := readEntries(root)
+	if err != nil {
+		return listDisplay{}, err
+	}
 	abs := filepath.ToSlash(at.Path)
 	level := levelOf(levelsAbove(at.Path), root, abs, entries)
 	d := listDisplay{Path: at.Named, Entries: []listEntry{}}

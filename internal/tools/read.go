@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"reflect"
 
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/policy"
@@ -51,6 +52,7 @@ func newReadTool(c FileConfig) *readTool {
 	return &readTool{cfg: c, spec: Spec{
 		Name: "read_file", Description: readDescription, Schema: schema(readSchema),
 		Class: policy.ClassRead, ReadOnly: true,
+		Targets: []Target{{"file_path", TargetRead}}, input: reflect.TypeFor[readInput](),
 	}}
 }
 
@@ -60,13 +62,13 @@ func (t *readTool) Spec() Spec { return t.spec }
 // Run implements Tool.
 func (t *readTool) Run(ctx context.Context, call *Call) Result {
 	var in readInput
-	if err := decodeInput(call.Input, &in); err != nil {
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	if in.Offset < 0 || in.Limit < 0 {
 		return Fail("offset and limit must be 1 or more")
 	}
-	place, err := t.cfg.Roots.Resolve(in.FilePath)
+	place, err := t.cfg.Roots.With(call.Granted).Resolve(in.FilePath)
 	if err != nil {
 		return failed(err)
 	}

@@ -8,12 +8,20 @@ import (
 
 // nearNames suggests, for a file that doesn't exist, what may have been meant:
 // ": did you mean ...?", or what is wrong with its directory. It is empty when
-// there is nothing to suggest.
+// there is nothing to suggest, and for a granted path, whose neighbours were
+// not granted.
 func nearNames(p Place) string {
-	dir := filepath.Dir(p.rel)
-	f, err := p.dir.root.Open(dir)
+	if p.granted() {
+		return ""
+	}
+	dir, err := p.openDir(filepath.Dir(p.rel), false)
 	if err != nil {
 		return " (its directory does not exist either)"
+	}
+	defer dir.Close()
+	f, err := dir.Open(".")
+	if err != nil {
+		return ""
 	}
 	defer f.Close()
 	entries, err := f.ReadDir(5000)

@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // maxLinks is how many symlinks one path may pass through.
@@ -35,13 +37,16 @@ type RootsConfig struct {
 type Roots struct {
 	dirs []rootDir
 	home string
+	// granted are paths outside of dirs that may be acted on too; see With.
+	granted []string
 
 	// writing serialises replacements of files within this process.
-	writing sync.Mutex
+	writing *sync.Mutex
 }
 
 // rootDir is one allowed directory: its path with symlinks resolved, and as
-// the operator gave it.
+// the operator gave it. For what was granted it is the top of the file system,
+// and root is nil: it is opened for each use.
 type rootDir struct {
 	path  string
 	given string
@@ -57,9 +62,8 @@ type Place struct {
 	// Exists says whether something was there at the time.
 	Exists bool
 
-	mode fs.FileMode // what it was, if it existed
-	dir  rootDir
-	rel  string // beneath dir, "." for dir itself
+	dir rootDir
+	rel string // beneath dir, "." for dir itself
 }
 
 // OpenRoots opens the allowed directories. The caller closes the Roots.
@@ -67,7 +71,7 @@ func OpenRoots(c RootsConfig) (*Roots, error) {
 	if len(c.Dirs) == 0 {
 		return nil, errors.New("opening the allowed directories: none was given")
 	}
-	r := &Roots{home: c.Home}
+	r := &Roots{home: c.Home, writing: new(sync.Mutex)}
 	for _, d := range c.Dirs {
 		dir, err := openRoot(d)
 		if err != nil {
@@ -104,6 +108,25 @@ func (r *Roots) Close() error {
 	return errors.Join(all...)
 }
 
+// With returns roots that also reach what was granted for one call: absolute
+// paths, symlinks resolved, and for directories what is beneath them. Other
+// forms of paths grant nothing, and what leads to a granted path only through
+// a symlink that appeared since is refused. It shares the directories of r and
+// is not closed.
+func (r *Roots) With(granted []string) *Roots {
+	if len(granted) == 0 {
+		return r
+	}
+	with := *r
+	with.granted = nil
+	for _, g := range granted {
+		if filepath.IsAbs(g) && filepath.Clean(g) == g {
+			with.granted = append(with.granted, g)
+		}
+	}
+	return &with
+}
+
 // Dir returns the working directory, symlinks resolved.
 func (r *Roots) Dir() string { return r.dirs[0].path }
 
@@ -137,16 +160,15 @@ func (r *Roots) Resolve(path string) (Place, error) {
 	}
 	dir, rel, ok := r.beneath(real)
 	if !ok {
+		dir, rel, ok = r.grantFor(real)
+	}
+	if !ok {
 		return Place{}, r.outside(path, real)
 	}
 	if isKernelFS(real) && !isKernelFS(dir.path) {
 		return Place{}, fmt.Errorf("path %s: %s belongs to the kernel's own file systems and is not for file tools", quotePath(path), real)
 	}
-	p := Place{Path: real, Named: filepath.Clean(named), Exists: info != nil, dir: dir, rel: rel}
-	if p.Exists {
-		p.mode = info.Mode()
-	}
-	return p, nil
+	return Place{Path: real, Named: filepath.Clean(named), Exists: info != nil, dir: dir, rel: rel}, nil
 }
 
 // Relative shortens a path for display: relative to the working directory when
@@ -187,7 +209,7 @@ func (r *Roots) hasVolume(vol string) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(r.granted, func(g string) bool { return strings.EqualFold(filepath.VolumeName(g), vol) })
 }
 
 // beneath finds the deepest root that contains real.
@@ -198,6 +220,27 @@ func (r *Roots) beneath(real string) (dir rootDir, rel string, ok bool) {
 		}
 	}
 	return dir, rel, ok
+}
+
+// grantFor finds the grant that covers real. What is beneath a granted path
+// counts only while that is a directory: the grant of a new file is not one of
+// a directory of that name.
+func (r *Roots) grantFor(real string) (dir rootDir, rel string, ok bool) {
+	for _, g := range r.granted {
+		sub, in := cutRoot(g, real)
+		if !in || sub != "." && !isDirectory(g) {
+			continue
+		}
+		top := filepath.VolumeName(g) + string(filepath.Separator)
+		rel, ok = cutRoot(top, real)
+		return rootDir{path: top, given: top}, rel, ok
+	}
+	return rootDir{}, "", false
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
 }
 
 // cutRoot returns path relative to base, when it is base or beneath it. Whole
@@ -293,38 +336,126 @@ func isKernelFS(path string) bool {
 	return false
 }
 
+// errSwapped says that a path leads through a symlink which was not there when
+// it was resolved.
+var errSwapped = errors.New("a symlink took its place, or that of a directory above it, at the same moment; nothing was done")
+
 // open opens what is at the place for reading, without ever blocking on a FIFO
 // or device, and refuses what isn't a regular file or directory.
 func (p Place) open() (*os.File, fs.FileInfo, error) {
-	if p.Exists { // before opening: that alone can have effects on a device
-		if err := checkKind(p.mode); err != nil {
-			return nil, nil, err
-		}
-	}
-	return openFile(p.dir.root, p.rel, os.O_RDONLY)
-}
-
-// openIn opens an existing regular file or directory beneath root.
-func openIn(root *os.Root, rel string, flag int) (*os.File, fs.FileInfo, error) {
-	info, err := root.Stat(rel)
+	dir, err := p.openDir(filepath.Dir(p.rel), false)
 	if err != nil {
 		return nil, nil, err
+	}
+	defer dir.Close()
+	return openIn(dir, filepath.Base(p.rel), os.O_RDONLY)
+}
+
+// openDir opens the directory rel beneath the root that p is in, and creates it
+// if told to. The caller closes it.
+func (p Place) openDir(rel string, create bool) (*os.Root, error) {
+	top := p.dir.root
+	if top == nil {
+		var err error
+		if top, err = os.OpenRoot(p.dir.path); err != nil {
+			return nil, err
+		}
+		defer top.Close()
+	}
+	return openExactly(top, rel, create)
+}
+
+// granted reports whether only a grant allows the place.
+func (p Place) granted() bool { return p.dir.root == nil }
+
+// child is what the walk of a directory found at the slash-separated rel.
+func (p Place) child(rel string) Place {
+	rel = filepath.FromSlash(rel)
+	return Place{
+		Path: filepath.Join(p.Path, rel), Named: filepath.Join(p.Named, rel), Exists: true,
+		dir: p.dir, rel: filepath.Join(p.rel, rel),
+	}
+}
+
+// openExactly opens the directory rel beneath top, step by step and through
+// directories only, whereas os.Root alone would follow the symlinks that stay
+// beneath it: what was resolved has none, so a symlink was put there since.
+func openExactly(top *os.Root, rel string, create bool) (*os.Root, error) {
+	at, err := top.OpenRoot(".")
+	for err == nil && rel != "" && rel != "." {
+		var name string
+		name, rel = cutComponent(rel)
+		above := at
+		at, err = openStep(above, name, create)
+		above.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return at, nil
+}
+
+// openStep opens one directory in another.
+func openStep(dir *os.Root, name string, create bool) (*os.Root, error) {
+	info, err := dir.Lstat(name)
+	if create && errors.Is(err, fs.ErrNotExist) {
+		if err = dir.Mkdir(name, 0o777); err == nil || errors.Is(err, fs.ErrExist) {
+			info, err = dir.Lstat(name)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, errSwapped
+	case !info.IsDir(): // opening a FIFO would wait
+		return nil, syscall.ENOTDIR
+	}
+	next, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := next.Stat(".")
+	if err == nil && !isEntry(dir, name, opened) {
+		err = errSwapped
+	}
+	if err != nil {
+		next.Close()
+		return nil, err
+	}
+	return next, nil
+}
+
+// isEntry reports whether name in dir is what was opened: itself, not a
+// symlink to it.
+func isEntry(dir *os.Root, name string, opened fs.FileInfo) bool {
+	info, err := dir.Lstat(name)
+	return err == nil && os.SameFile(info, opened)
+}
+
+// openIn opens an existing regular file or directory in dir, never by way of a
+// symlink.
+func openIn(dir *os.Root, name string, flag int) (*os.File, fs.FileInfo, error) {
+	info, err := dir.Lstat(name) // before opening: that alone can have effects on a device
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil, nil, errSwapped
 	}
 	if err := checkKind(info.Mode()); err != nil {
 		return nil, nil, err
 	}
-	return openFile(root, rel, flag)
-}
-
-// openFile opens a regular file or directory beneath root.
-func openFile(root *os.Root, rel string, flag int) (*os.File, fs.FileInfo, error) {
-	f, err := root.OpenFile(rel, flag|openNonblock, 0)
+	f, err := dir.OpenFile(name, flag|openNonblock, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	info, err := f.Stat()
+	info, err = f.Stat()
 	if err == nil {
 		err = checkKind(info.Mode())
+	}
+	if err == nil && !isEntry(dir, name, info) {
+		err = errSwapped
 	}
 	if err != nil {
 		f.Close()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -81,8 +82,9 @@ func NewShell(c ShellConfig) Tool {
 			"{{max_timeout}}", strconv.FormatInt(c.MaxTimeout.Milliseconds(), 10),
 			"{{max_output}}", strconv.Itoa(c.MaxOutput),
 		).Replace(shellDescription)),
-		Schema: schema(shellSchema),
-		Class:  policy.ClassExec,
+		Schema:  schema(shellSchema),
+		Class:   policy.ClassExec,
+		Targets: []Target{{"directory", TargetWorkDir}}, input: reflect.TypeFor[shellInput](),
 	}
 	return t
 }
@@ -150,7 +152,7 @@ func (t *shellTool) Run(ctx context.Context, call *Call) Result {
 
 func (t *shellTool) decode(raw json.RawMessage) (shellInput, error) {
 	var in shellInput
-	if err := decodeInput(raw, &in); err != nil {
+	if err := t.spec.decode(raw, &in); err != nil {
 		return in, err
 	}
 	switch {

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -307,9 +308,16 @@ func NewTaskOutput(ts *Tasks) Tool {
 "block":{"type":"boolean","description":"Wait until the task has ended"},
 "timeout":{"type":"integer","minimum":0,"description":"Milliseconds to wait at most, with block"}
 },"required":["task_id"]}`),
+		input:    reflect.TypeFor[taskOutputInput](),
 		Class:    policy.ClassInternal,
 		ReadOnly: true,
 	}}
+}
+
+type taskOutputInput struct {
+	TaskID  string `json:"task_id" alias:"bash_id,shell_id,id" required:"true"`
+	Block   bool   `json:"block" alias:"wait"`
+	Timeout int64  `json:"timeout" alias:"timeout_ms"`
 }
 
 type taskOutputTool struct {
@@ -322,12 +330,8 @@ func (t *taskOutputTool) Spec() Spec { return t.spec }
 
 // Run implements Tool.
 func (t *taskOutputTool) Run(ctx context.Context, call *Call) Result {
-	var in struct {
-		TaskID  string `json:"task_id" alias:"bash_id,shell_id,id" required:"true"`
-		Block   bool   `json:"block" alias:"wait"`
-		Timeout int64  `json:"timeout" alias:"timeout_ms"`
-	}
-	if err := decodeInput(call.Input, &in); err != nil {
+	var in taskOutputInput
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	task, err := t.tasks.find(in.TaskID)
@@ -355,8 +359,13 @@ func NewTaskStop(ts *Tasks) Tool {
 		Schema: schema(`{"type":"object","properties":{
 "task_id":{"type":"string","description":"The id that run_shell_command gave"}
 },"required":["task_id"]}`),
+		input: reflect.TypeFor[taskStopInput](),
 		Class: policy.ClassInternal,
 	}}
+}
+
+type taskStopInput struct {
+	TaskID string `json:"task_id" alias:"shell_id,bash_id,id" required:"true"`
 }
 
 type taskStopTool struct {
@@ -369,10 +378,8 @@ func (t *taskStopTool) Spec() Spec { return t.spec }
 
 // Run implements Tool.
 func (t *taskStopTool) Run(ctx context.Context, call *Call) Result {
-	var in struct {
-		TaskID string `json:"task_id" alias:"shell_id,bash_id,id" required:"true"`
-	}
-	if err := decodeInput(call.Input, &in); err != nil {
+	var in taskStopInput
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	task, err := t.tasks.find(in.TaskID)

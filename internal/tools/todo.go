@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -109,6 +110,7 @@ type todoTool struct {
 func NewTodoWrite(l *TodoList) Tool {
 	return &todoTool{list: l, spec: Spec{
 		Name: "todo_write", Description: todoDescription, Schema: schema(todoSchema), Class: policy.ClassInternal,
+		input: reflect.TypeFor[todoInput](),
 	}}
 }
 
@@ -118,7 +120,7 @@ func (t *todoTool) Spec() Spec { return t.spec }
 // Run implements Tool.
 func (t *todoTool) Run(_ context.Context, call *Call) Result {
 	var in todoInput
-	if err := decodeInput(call.Input, &in); err != nil {
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	todos, err := in.list()

@@ -7,6 +7,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	"github.com/agentcli/agent/internal/model"
@@ -31,12 +32,21 @@ type Spec struct {
 	Class       policy.Class
 	// ReadOnly tools may run in parallel with each other.
 	ReadOnly bool
+	// Targets are the keys of the input that name what a call acts on; see
+	// Touched.
+	Targets []Target
+
+	input reflect.Type // the struct that the input is decoded into; nil: not known
 }
 
 // Call is one invocation.
 type Call struct {
 	ID    string
 	Input json.RawMessage // a JSON object; the tool checks it against its Schema as it decodes it
+	// Granted are paths outside of the allowed roots, absolute and free of
+	// symlinks, that this one call may act on all the same, directories with
+	// what is beneath them: its approver has seen them. The file tools heed it.
+	Granted []string
 	// Progress reports what the tool is doing. It may be nil, never blocks,
 	// and may drop reports.
 	Progress func(Progress)

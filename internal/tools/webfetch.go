@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"syscall"
 	"time"
@@ -67,6 +68,7 @@ func NewWebFetch(o WebFetchOptions) Tool {
 	return &webFetchTool{opts: o, spec: Spec{
 		Name: "web_fetch", Description: webFetchDescription, Schema: schema(webFetchSchema),
 		Class: policy.ClassFetch, ReadOnly: true,
+		Targets: []Target{{"url", TargetURL}}, input: reflect.TypeFor[webFetchInput](),
 	}}
 }
 
@@ -100,7 +102,7 @@ var errWebTime = fmt.Errorf("it took more than %v", webTime)
 // Run implements Tool.
 func (t *webFetchTool) Run(ctx context.Context, call *Call) Result {
 	var in webFetchInput
-	if err := decodeInput(call.Input, &in); err != nil {
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	if in.Offset < 0 || in.MaxLength < 0 {

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -34,6 +35,7 @@ type writeTool struct {
 func newWriteTool(c FileConfig) *writeTool {
 	return &writeTool{cfg: c, spec: Spec{
 		Name: "write_file", Description: writeDescription, Schema: schema(writeSchema), Class: policy.ClassEdit,
+		Targets: []Target{{"file_path", TargetWrite}}, input: reflect.TypeFor[writeInput](),
 	}}
 }
 
@@ -52,13 +54,13 @@ type writeDisplay struct {
 // Run implements Tool.
 func (t *writeTool) Run(ctx context.Context, call *Call) Result {
 	var in writeInput
-	if err := decodeInput(call.Input, &in); err != nil {
+	if err := t.spec.decode(call.Input, &in); err != nil {
 		return failed(err)
 	}
 	if len(*in.Content) > maxRewriteBytes {
 		return Fail(fmt.Sprintf("the content has %d bytes; at most %d can be written", len(*in.Content), maxRewriteBytes))
 	}
-	place, err := t.cfg.Roots.Resolve(in.FilePath)
+	place, err := t.cfg.Roots.With(call.Granted).Resolve(in.FilePath)
 	if err != nil {
 		return failed(err)
 	}

@@ -89,13 +89,7 @@ func openParent(p Place) (parent, error) {
 	if p.rel == "." {
 		return parent{}, errIsDir
 	}
-	dir := filepath.Dir(p.rel)
-	if !p.Exists && dir != "." {
-		if err := p.dir.root.MkdirAll(dir, 0o777); err != nil {
-			return parent{}, err
-		}
-	}
-	root, err := p.dir.root.OpenRoot(dir)
+	root, err := p.openDir(filepath.Dir(p.rel), !p.Exists)
 	if err != nil {
 		return parent{}, err
 	}
@@ -156,6 +150,9 @@ func (t *target) open(flag int) (*os.File, error) {
 		return nil, errIsDir
 	}
 	f, _, err := openIn(t.dir.root, t.name, flag)
+	if errors.Is(err, errSwapped) {
+		err = &changedError{}
+	}
 	return f, err
 }
 
