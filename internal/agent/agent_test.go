@@ -113,7 +113,7 @@ func newRig(t *testing.T, change func(*Config), replies ...reply) *rig {
 	r := &rig{model: &fakeModel{replies: replies}, trans: &memory{}}
 	cfg := Config{
 		SessionID: "s", Tools: tools.NewRegistry(echo("look", policy.ClassRead), echo("change", policy.ClassEdit)),
-		Policy: policy.NewEngine(nil, nil), Mode: policy.ModeDefault, Transcript: r.trans,
+		Policy: policy.NewEngine(nil), Mode: policy.ModeDefault, Transcript: r.trans,
 		Resolve: func(name string) (Model, error) {
 			if name == "missing" {
 				return Model{}, errors.New("no model named missing")

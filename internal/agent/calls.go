@@ -92,9 +92,14 @@ func (t *turn) isFree(u model.ToolUse) bool {
 }
 
 func (t *turn) decide(tool tools.Tool, u model.ToolUse) policy.Decision {
-	return t.c.cfg.Policy.Decide(policy.Facts{
-		Tool: u.Name, Class: tool.Spec().Class, Input: u.Input, Mode: t.mode(),
-	})
+	return t.c.cfg.Policy.Decide(t.facts(tool, u))
+}
+
+// facts are what policy judges a call by.
+func (t *turn) facts(tool tools.Tool, u model.ToolUse) policy.Facts {
+	f := t.c.cfg.Facts
+	f.Tool, f.Class, f.Input, f.Mode = u.Name, tool.Spec().Class, u.Input, t.mode()
+	return f
 }
 
 // runGroup runs calls side by side and returns their outcomes in order.

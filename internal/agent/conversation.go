@@ -65,6 +65,7 @@ type Config struct {
 	System  string // may be empty
 	Tools   *tools.Registry
 	Policy  *policy.Engine
+	Facts   policy.Facts // what is the same for every call: where it is made, and whether somebody can be asked
 	Mode    policy.Mode
 	Asker   policy.Asker
 	Ledger  *usage.Ledger

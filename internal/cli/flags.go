@@ -174,11 +174,11 @@ func (o *options) dirs() []string {
 }
 
 // parseRules reads the lists of a rule flag.
-func parseRules(flag string, lists []string) ([]policy.Rule, error) {
+func parseRules(flag string, b policy.Behavior, lists []string) ([]policy.Rule, error) {
 	var out []policy.Rule
 	for _, list := range lists {
 		for _, text := range policy.SplitRules(list) {
-			r, err := policy.ParseRule(text)
+			r, err := policy.ParseRule(text, b, flag)
 			if err != nil {
 				return nil, fail(ExitUsage, "%s: %w", flag, err)
 			}

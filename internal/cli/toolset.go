@@ -30,6 +30,7 @@ func (w *wiring) newToolset() (*toolset, error) {
 		return nil, fail(ExitUsage, "%w", err)
 	}
 	t := &toolset{roots: roots}
+	w.place = w.findPlace(roots)
 	list := tools.NewFileTools(tools.FileConfig{Roots: roots, State: tools.NewFileState()})
 	list = append(list, w.newShell(t)...)
 	list = append(list, w.newFetch(), tools.NewTodoWrite(new(tools.TodoList)), tools.NewAskUser(w.asker))
@@ -66,7 +67,7 @@ func (w *wiring) offered(all *tools.Registry) (*tools.Registry, error) {
 		}
 		wanted = func(name string) bool { return names[name] }
 	}
-	return all.Filter(func(s tools.Spec) bool { return wanted(s.Name) && !w.engine.Denied(s.Name) }), nil
+	return all.Filter(func(s tools.Spec) bool { return wanted(s.Name) && !w.engine.Denied(w.callFacts(s)) }), nil
 }
 
 func toolNames(list string, all *tools.Registry) (map[string]bool, error) {
@@ -97,4 +98,26 @@ func (t *toolset) close() {
 		t.tasks.Close(ctx)
 	}
 	_ = t.roots.Close() // nothing was written through them
+}
+
+// callFacts are what policy knows of every call of a tool before its input is
+// there.
+func (w *wiring) callFacts(s tools.Spec) policy.Facts {
+	f := w.place
+	f.Tool, f.Class, f.Mode = s.Name, s.Class, w.set.Mode()
+	return f
+}
+
+// findPlace says where the calls of this run are made.
+func (w *wiring) findPlace(roots *tools.Roots) policy.Facts {
+	_, nobody := w.asker.(policy.Nobody)
+	f := policy.Facts{
+		Interactive: !nobody, Cwd: roots.Dir(), Roots: roots.All(), Home: w.dirs.Home, Paths: tools.Disk{},
+	}
+	for _, dir := range []string{w.dirs.Config, w.dirs.State} {
+		if dir != "" {
+			f.Guarded = append(f.Guarded, dir)
+		}
+	}
+	return f
 }

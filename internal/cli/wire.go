@@ -34,6 +34,7 @@ type wiring struct {
 	models    *models
 	toolset   *toolset
 	engine    *policy.Engine
+	place     policy.Facts // what policy knows of every call
 	asker     policy.Asker
 	ledger    *usage.Ledger
 	trans     *transcript.Writer // nil: nothing is kept
@@ -161,31 +162,31 @@ func (w *wiring) recorder() (func(model.Provider) model.Provider, error) {
 
 // buildPolicy collects the rules of flags and settings.
 func (w *wiring) buildPolicy(context.Context) error {
-	allow, err := parseRules("--allowed-tools", w.o.allowedTools)
+	allow, err := parseRules("--allowed-tools", policy.Allow, w.o.allowedTools)
 	if err != nil {
 		return err
 	}
-	deny, err := parseRules("--disallowed-tools", w.o.disallowedTools)
+	deny, err := parseRules("--disallowed-tools", policy.Deny, w.o.disallowedTools)
 	if err != nil {
 		return err
 	}
 	for _, key := range []string{settings.Allow, settings.ToolsAllowed} {
-		if allow, err = w.settingRules(allow, key); err != nil {
+		if allow, err = w.settingRules(allow, policy.Allow, key); err != nil {
 			return err
 		}
 	}
 	for _, key := range []string{settings.Deny, settings.ToolsDisallowed} {
-		if deny, err = w.settingRules(deny, key); err != nil {
+		if deny, err = w.settingRules(deny, policy.Deny, key); err != nil {
 			return err
 		}
 	}
-	w.engine = policy.NewEngine(allow, deny)
+	w.engine = policy.NewEngine(append(allow, deny...))
 	return nil
 }
 
-func (w *wiring) settingRules(rules []policy.Rule, key string) ([]policy.Rule, error) {
+func (w *wiring) settingRules(rules []policy.Rule, b policy.Behavior, key string) ([]policy.Rule, error) {
 	for _, text := range w.set.List(key) {
-		r, err := policy.ParseRule(text)
+		r, err := policy.ParseRule(text, b, fmt.Sprintf("%s in %s", key, w.set.Origin(key)))
 		if err != nil {
 			return nil, fail(ExitSettings, "settings: %s (%s): %w", key, w.set.Origin(key), err)
 		}
@@ -260,7 +261,7 @@ func gitBranch(root string) string {
 func (w *wiring) agentConfig() agent.Config {
 	c := agent.Config{
 		SessionID: w.sessionID, Resolve: w.models.resolve, System: w.system, Tools: w.toolset.registry,
-		Policy: w.engine, Mode: w.set.Mode(), Asker: w.asker, Ledger: w.ledger,
+		Policy: w.engine, Facts: w.place, Mode: w.set.Mode(), Asker: w.asker, Ledger: w.ledger,
 		MaxTurns: w.set.Int(settings.MaxTurns), FailOnDenial: w.o.onDeny == "fail", Log: w.log, Spill: w.spill.keep,
 	}
 	if w.trans != nil {

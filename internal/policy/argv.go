@@ -291,14 +291,33 @@ func (j *judge) program(p Part, name string, args []word, trusted bool) {
 	}
 	if p.Kind == KindUnknown {
 		j.worse(&p, name, args)
+		j.named(&p, args)
 	}
 	j.add(p)
+}
+
+// named notes the protected files that a command names of which nobody can tell
+// what it does with them.
+func (j *judge) named(p *Part, args []word) {
+	for _, w := range args {
+		if !w.exact() || w.text == "" || w.text[0] == '-' && !strings.Contains(w.text, "=") {
+			continue
+		}
+		text := w.text[strings.IndexByte(w.text, '=')+1:]
+		if f := j.f.pathFrom(text, p.Cwd); f.Protected != "" && !slices.ContainsFunc(p.Files, func(o File) bool { return o.Abs == f.Abs }) {
+			p.Files = append(p.Files, File{Path: text, Abs: f.Abs, Write: true, Inside: f.Inside, Protected: f.Protected, Secret: f.Secret})
+		}
+	}
 }
 
 // worse looks at what no table allows for what makes it more than unknown.
 func (j *judge) worse(p *Part, name string, args []word) {
 	if key, ok := longest(j.t.network, j.t, name, args); ok {
 		p.Kind, p.Reason = KindNetwork, key+" talks to the network"
+	}
+	if why := j.scan(args); why != "" && name != "git" {
+		p.Kind, p.Reason = KindDestructive, why
+		return
 	}
 	switch {
 	case j.t.sql[name] && dropsTables(args, j.stdin):

@@ -1,163 +1,496 @@
 package policy
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
-	"strings"
+	"slices"
+	"sync"
+	"sync/atomic"
 )
 
-// Behavior is the outcome of a decision.
-type Behavior string
-
-// Behaviors.
-const (
-	Allow Behavior = "allow"
-	Ask   Behavior = "ask"
-	Deny  Behavior = "deny"
-)
-
-// Facts are what a decision is made from.
-type Facts struct {
-	Tool  string // our name of the tool
-	Class Class
-	Input json.RawMessage
-	Mode  Mode
-
-	Cwd     string   // absolute directory that relative paths are meant from; empty: not known
-	Roots   []string // absolute directories that may be worked in; empty: Cwd alone
-	Home    string   // absolute; empty: not known, and then no ~ is certain
-	Guarded []string // absolute paths protected besides the shipped ones, such as the agent's own home
-	Paths   Paths    // looks at the file system; nil: paths are judged by their text alone
+// Engine decides calls from rules, mode and the facts of the call. One Engine
+// answers real calls, explanations and hosts alike. Its rules may be changed
+// while it decides; it is safe for concurrent use. The zero value has the
+// shipped rules alone.
+type Engine struct {
+	mu    sync.Mutex // held while rules are changed
+	rules atomic.Pointer[rules]
 }
 
-// Decision is the outcome for one call, with the reason in words.
-type Decision struct {
-	Behavior Behavior
-	Reason   string
-	Rule     string // the rule that decided, as its user wrote it; empty if none did
+// rules are the rules of one moment. They are never changed.
+type rules struct {
+	all               []Rule
+	deny, ask, allow  *ruleSet // of lists
+	files             *ruleSet // of policy files above the default tier, the one that wins first
+	shipped           *ruleSet // of the default tier
+	checkers          []*Checker
+	restrictedFiles   bool // a rule restricts certain files or commands, so that what isn't certain may be one of them
+	restrictsCommands bool
 }
 
-// Rule names a tool. Rules with a specifier, such as Bash(git:*), need the
-// shell-aware engine and are refused by ParseRule.
-type Rule struct {
-	Text string // as written
-	Tool string // our name
+// NewEngine returns an engine with these rules besides the shipped ones.
+func NewEngine(list []Rule, checkers ...*Checker) *Engine {
+	e := &Engine{}
+	e.set(slices.Clone(list), checkers)
+	return e
 }
 
-// UnsupportedRuleError says that a rule is well formed but more than this
-// engine can judge. Guessing would widen or narrow what its user meant.
-type UnsupportedRuleError struct{ Rule string }
-
-func (e *UnsupportedRuleError) Error() string {
-	return fmt.Sprintf("rule %q has a specifier, which is not supported yet: name the whole tool, such as %q",
-		e.Rule, e.Rule[:strings.IndexByte(e.Rule, '(')])
-}
-
-// ParseRule reads one rule: the bare name of a tool, or Tool() or Tool(*) for
-// the same.
-func ParseRule(s string) (Rule, error) {
-	text := strings.Trim(s, " \t\r\n")
-	name, spec, found := strings.Cut(text, "(")
-	switch {
-	case text == "":
-		return Rule{}, fmt.Errorf("empty rule: name a tool")
-	case name != "" && !isToolName(name):
-		return Rule{}, fmt.Errorf("rule %q does not begin with the name of a tool: letters, digits, _, - and dots", text)
-	case !found:
-	case name == "" || !strings.HasSuffix(spec, ")"):
-		return Rule{}, fmt.Errorf("rule %q is malformed: write Tool or Tool(specifier)", text)
-	case spec != ")" && spec != "*)":
-		return Rule{}, &UnsupportedRuleError{Rule: text}
-	}
-	return Rule{Text: text, Tool: CanonicalTool(name)}, nil
-}
-
-func isToolName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' {
-			continue
-		}
-		return false
-	}
-	return true
-}
-
-// SplitRules splits a list as the flags of agent CLIs take it: on commas and
-// blanks outside of parentheses.
-func SplitRules(list string) []string {
-	var out []string
-	depth, start := 0, -1
-	for i, r := range list {
-		sep := depth == 0 && (r == ',' || r == ' ' || r == '\t' || r == '\r' || r == '\n')
+func (e *Engine) set(list []Rule, checkers []*Checker) {
+	r := &rules{all: list, checkers: checkers}
+	var deny, ask, allow, files []*Rule
+	for i := range list {
+		rule := &list[i]
 		switch {
-		case r == '(':
-			depth++
-		case r == ')' && depth > 0:
-			depth--
+		case rule.Tier != TierList:
+			files = append(files, rule)
+		case rule.Behavior == Deny:
+			deny = append(deny, rule)
+		case rule.Behavior == Ask:
+			ask = append(ask, rule)
+		case rule.Behavior == Allow:
+			allow = append(allow, rule)
 		}
-		if sep && start >= 0 {
-			out, start = append(out, list[start:i]), -1
-		} else if !sep && start < 0 {
-			start = i
+		if rule.Behavior != Allow {
+			r.restrictedFiles = r.restrictedFiles || rule.path != nil
+			r.restrictsCommands = r.restrictsCommands || rule.command != nil
 		}
 	}
-	if start >= 0 {
-		out = append(out, list[start:])
+	shipped := make([]*Rule, 0, 16)
+	for i := range shippedRules() {
+		shipped = append(shipped, &shippedRules()[i])
+	}
+	slices.SortStableFunc(files, byRank)
+	r.deny, r.ask, r.allow, r.files, r.shipped = newRuleSet(deny), newRuleSet(ask), newRuleSet(allow), newRuleSet(files), newRuleSet(shipped)
+	e.rules.Store(r)
+}
+
+// byRank sorts the rule that wins first.
+func byRank(a, b *Rule) int { return cmp.Compare(b.rank(), a.rank()) }
+
+func (e *Engine) current() *rules {
+	if r := e.rules.Load(); r != nil {
+		return r
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.rules.Load() == nil {
+		e.set(nil, nil)
+	}
+	return e.rules.Load()
+}
+
+// Rules returns the rules in force: those of lists, then those of policy files
+// with the one that wins first, then the shipped ones.
+func (e *Engine) Rules() []Rule {
+	r := e.current()
+	var out []Rule
+	for _, set := range []*ruleSet{r.deny, r.ask, r.allow, r.files, r.shipped} {
+		for _, rule := range set.rules {
+			out = append(out, *rule)
+		}
 	}
 	return out
 }
 
-// Engine decides calls from rules, mode and class. It is immutable and safe
-// for concurrent use; the zero value has no rules.
-type Engine struct {
-	allow, deny map[string]string // tool to the rule's text
+// Add puts further rules in force, from the next decision on. A rule that is
+// there already is not added again.
+func (e *Engine) Add(list ...Rule) {
+	e.change(func(all []Rule) []Rule {
+		for _, r := range list {
+			if !slices.ContainsFunc(all, func(o Rule) bool { return same(&o, &r) }) {
+				all = append(all, r)
+			}
+		}
+		return all
+	})
 }
 
-// NewEngine returns an engine with these rules.
-func NewEngine(allow, deny []Rule) *Engine {
-	return &Engine{allow: index(allow), deny: index(deny)}
+// Remove takes the rules of lists with these behaviours and texts out of force.
+func (e *Engine) Remove(list ...Rule) {
+	e.change(func(all []Rule) []Rule {
+		return slices.DeleteFunc(all, func(o Rule) bool {
+			return slices.ContainsFunc(list, func(r Rule) bool { return same(&o, &r) })
+		})
+	})
 }
 
-func index(rules []Rule) map[string]string {
-	m := make(map[string]string, len(rules))
-	for _, r := range rules {
-		m[r.Tool] = r.Text
-	}
-	return m
+func same(a, b *Rule) bool {
+	return a.Tier == TierList && b.Tier == TierList && a.Behavior == b.Behavior && a.Text == b.Text && a.Base == b.Base
+}
+
+func (e *Engine) change(with func([]Rule) []Rule) {
+	old := e.current()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	old = e.rules.Load()
+	e.set(with(slices.Clone(old.all)), old.checkers)
 }
 
 // Denied reports whether a rule denies the tool whatever its input, so that
-// the model need not see it.
-func (e *Engine) Denied(tool string) bool {
-	_, ok := e.deny[tool]
-	return ok
+// the model need not see it. Only Tool, Server, Annotations and Class of the
+// facts count, with the mode, the agent and whether somebody is there.
+func (e *Engine) Denied(f Facts) bool {
+	r := e.current()
+	s := subject{f: &f, input: new(input)}
+	denied := false
+	r.deny.each(&s, func(rule *Rule) bool {
+		denied = rule.whole() && rule.restricts(&s) == matchYes
+		return denied
+	})
+	if denied {
+		return true
+	}
+	r.files.each(&s, func(rule *Rule) bool {
+		if !rule.holds(&f) || !rule.tools.matches(&f) {
+			return false
+		}
+		denied = rule.whole() && rule.Behavior == Deny
+		return true // the one that wins has spoken, for some calls at least
+	})
+	return denied
 }
 
-// Decide judges one call. Order: deny rules, mode, allow rules, ask.
+// Decide judges one call. The order: what can't be judged is denied; hooks;
+// deny rules; ask rules; what asks in every mode (protected paths, secrets,
+// destructive commands); the mode; allow rules; ask.
 func (e *Engine) Decide(f Facts) Decision {
-	if text, ok := e.deny[f.Tool]; ok {
-		return Decision{Deny, "denied by rule " + text, text}
+	r := e.current()
+	in := &input{raw: f.Input}
+	var d Decision
+	if f.Tool == shellTool {
+		d = r.shell(&f, in)
+	} else {
+		d = r.call(&f, in)
 	}
-	if harmless(f.Class) {
-		return Decision{Behavior: Allow, Reason: "changes nothing"}
+	if d.Behavior == Ask && f.Mode == ModeDontAsk {
+		d.Behavior = Deny
+		d.Reason += "; in mode " + string(ModeDontAsk) + " nobody is asked"
 	}
-	switch f.Mode {
-	case ModePlan:
-		return Decision{Behavior: Deny, Reason: "plan mode: nothing is changed, run or fetched; present the plan instead"}
-	case ModeYolo:
-		return Decision{Behavior: Allow, Reason: "mode yolo"}
-	case ModeAutoEdit:
-		if f.Class == ClassEdit {
-			return Decision{Behavior: Allow, Reason: "mode auto-edit"}
+	if d.Behavior != Deny {
+		d.Checkers = r.checkersFor(&f, in)
+	}
+	return d
+}
+
+// call decides a call of a tool that is not the shell.
+func (r *rules) call(f *Facts, in *input) Decision {
+	s, bad := newSubject(f, in)
+	if bad != nil {
+		return bad.decision()
+	}
+	out := r.decide(s)
+	return out.decision()
+}
+
+// newSubject reads what a call touches. What can't be read is a denial: the
+// tool would see something else, or nothing.
+func newSubject(f *Facts, in *input) (*subject, *ruling) {
+	s := &subject{f: f, class: f.Class, input: in}
+	t, isFile := fileTools[f.Tool]
+	if !isFile && f.Tool != "web_fetch" {
+		return s, nil
+	}
+	if in.object() == nil {
+		return nil, &ruling{behavior: Deny, why: WhyHard, reason: "the input is no JSON object: " + errText(in.err)}
+	}
+	if !isFile {
+		return s, s.addHost()
+	}
+	raw, ok := in.str(t.key)
+	if !ok || raw == "" {
+		if !t.dir {
+			return nil, &ruling{behavior: Deny, why: WhyHard, reason: fmt.Sprintf("the input has no text %q, which says what it is about", t.key)}
+		}
+		raw = "."
+	}
+	s.files = []target{{PathFacts: f.Path(raw), given: raw, write: t.write, dir: t.dir}}
+	return s, nil
+}
+
+func errText(err error) string {
+	if err == nil {
+		return "it is null"
+	}
+	return err.Error()
+}
+
+func (s *subject) addHost() *ruling {
+	url, _ := s.input.str("url")
+	host, err := ParseHost(url)
+	if err != nil {
+		return &ruling{behavior: Deny, why: WhyHard, reason: err.Error()}
+	}
+	s.hosts = []string{host}
+	return nil
+}
+
+// decide rules on one subject.
+func (r *rules) decide(s *subject) ruling {
+	verdict := r.restricted(s)
+	if verdict != nil && verdict.behavior == Deny {
+		return *verdict
+	}
+	guard := r.guard(s)
+	mode := r.mode(s)
+	if mode.behavior == Deny {
+		return mode
+	}
+	switch {
+	case verdict != nil:
+		return *verdict
+	case guard != nil:
+		return *guard
+	case mode.behavior == Allow:
+		return mode
+	case s.f.Hook != nil && s.f.Hook.Behavior == Allow:
+		return hooked(s.f.Hook, "a hook allows it")
+	}
+	if rule := r.allowed(s); rule != nil {
+		return ruled(Allow, rule, "allowed by the rule")
+	}
+	return mode
+}
+
+func hooked(h *HookDecision, words string) ruling {
+	if h.Reason != "" {
+		words += ": " + h.Reason
+	}
+	return ruling{behavior: h.Behavior, why: WhyHook, reason: words}
+}
+
+// restricted finds what hooks and rules have against a subject: a denial, a
+// question, or nil.
+func (r *rules) restricted(s *subject) *ruling {
+	if h := s.f.Hook; h != nil && h.Behavior == Deny {
+		out := hooked(h, "a hook denies it")
+		return &out
+	}
+	rule, maybe := first(r.deny, s)
+	if rule != nil {
+		out := ruled(Deny, rule, "denied by the rule").withMessage()
+		return &out
+	}
+	fileRule := r.fromFiles(s, r.files)
+	if fileRule != nil && fileRule.Behavior == Deny {
+		out := ruled(Deny, fileRule, "denied by the rule").withMessage()
+		return &out
+	}
+	if h := s.f.Hook; h != nil && h.Behavior == Ask {
+		out := hooked(h, "a hook wants it to be asked")
+		return &out
+	}
+	if maybe != nil {
+		out := ruled(Ask, maybe, "it isn't certain that this is not what is denied by the rule")
+		return &out
+	}
+	rule, maybe = first(r.ask, s)
+	if rule == nil {
+		rule = maybe
+	}
+	if rule == nil && fileRule != nil && fileRule.Behavior == Ask {
+		rule = fileRule
+	}
+	if rule != nil {
+		out := ruled(Ask, rule, "asked for by the rule").withMessage()
+		return &out
+	}
+	return nil
+}
+
+// first returns the first rule of a set that restricts the subject, and the
+// first that may.
+func first(set *ruleSet, s *subject) (found, maybe *Rule) {
+	set.each(s, func(rule *Rule) bool {
+		switch rule.restricts(s) {
+		case matchYes:
+			found = rule
+		case matchMaybe:
+			if maybe == nil {
+				maybe = rule
+			}
+		}
+		return found != nil
+	})
+	return found, maybe
+}
+
+// fromFiles returns the rule of policy files that wins for the subject, by
+// tier and priority; nil if none speaks of it. Where an uncertain match could
+// win, it counts unless it allows.
+func (r *rules) fromFiles(s *subject, set *ruleSet) *Rule {
+	var found *Rule
+	set.each(s, func(rule *Rule) bool {
+		if rule.Behavior == Allow && rule.permits(s) || rule.Behavior != Allow && rule.restricts(s) != matchNo {
+			found = rule
+		}
+		return found != nil
+	})
+	return found
+}
+
+// guard returns what is asked in every mode, or nil.
+func (r *rules) guard(s *subject) *ruling {
+	for i := range s.files {
+		t := &s.files[i]
+		if t.write && t.Protected != "" {
+			return &ruling{behavior: Ask, why: WhyProtected, path: t.path(), reason: "writes " + t.given + ": " + t.Protected}
 		}
 	}
-	if text, ok := e.allow[f.Tool]; ok {
-		return Decision{Allow, "allowed by rule " + text, text}
+	if s.line != nil && s.line.part != nil && s.line.part.Kind == KindDestructive {
+		if rule := r.naming(s); rule == nil {
+			return &ruling{behavior: Ask, why: WhyDestructive, reason: s.line.part.Reason + "; it asks in every mode unless a rule names it"}
+		}
 	}
-	return Decision{Behavior: Ask, Reason: fmt.Sprintf("%s needs permission in mode %s", f.Tool, f.Mode)}
+	for i := range s.files {
+		t := &s.files[i]
+		if !t.write && t.Secret != "" && !r.namedFile(s, t) {
+			return &ruling{behavior: Ask, why: WhySecret, path: t.path(), reason: "reads " + t.given + ": " + t.Secret}
+		}
+	}
+	return nil
 }
 
-func harmless(c Class) bool {
-	return c == ClassRead || c == ClassInternal || c == ClassInteract
+func (t *target) path() string {
+	if t.Abs != "" {
+		return t.Abs
+	}
+	return t.given
+}
+
+// naming returns the rule that allows a destructive command by its name.
+func (r *rules) naming(s *subject) *Rule {
+	var found *Rule
+	for _, set := range []*ruleSet{r.allow, r.files} {
+		set.each(s, func(rule *Rule) bool {
+			if rule.Behavior == Allow && rule.command != nil && rule.permits(s) && rule.command.names(s.line, s.f) {
+				found = rule
+			}
+			return found != nil
+		})
+		if found != nil {
+			break
+		}
+	}
+	return found
+}
+
+// namedFile reports whether a rule allows one file by a pattern that isn't the
+// whole tool.
+func (r *rules) namedFile(s *subject, t *target) bool {
+	one := subject{f: s.f, files: []target{*t}, input: s.input}
+	named := false
+	for _, set := range []*ruleSet{r.allow, r.files} {
+		for _, rule := range set.rules {
+			if rule.Behavior == Allow && rule.path != nil && rule.path.names() && rule.holds(s.f) && rule.permitsFiles(&one) {
+				named = true
+			}
+		}
+	}
+	return named
+}
+
+// mode rules on a subject as the shipped rules say for the mode: allow, deny,
+// or ask, which allow rules may still change.
+func (r *rules) mode(s *subject) ruling {
+	f := *s.f
+	f.Class = s.class
+	sub := *s
+	sub.f = &f
+	if f.Mode == ModePlan && r.planned(s) {
+		f.Mode = ModeDefault
+	}
+	var rule *Rule
+	r.shipped.each(&sub, func(x *Rule) bool {
+		if x.holds(&f) && x.tools.matches(&f) {
+			rule = x
+		}
+		return rule != nil
+	})
+	outside := r.outside(s)
+	read := r.readsAround(s)
+	switch {
+	case rule != nil && rule.Behavior == Deny:
+		return ruling{behavior: Deny, why: WhyMode, rule: rule, reason: string(f.Mode) + " mode: " + rule.Message}
+	case rule != nil && rule.Behavior == Allow && outside != nil && s.f.Mode != ModeYolo:
+		return *outside
+	case rule != nil && rule.Behavior == Allow && read != nil && s.f.Mode != ModeYolo:
+		return *read
+	case rule != nil && rule.Behavior == Allow:
+		return ruling{behavior: Allow, why: WhyMode, reason: rule.Message}
+	case outside != nil:
+		return *outside
+	}
+	return ruling{behavior: Ask, why: WhyDefault, reason: s.needs()}
+}
+
+// readsAround says that a command only reads, but nobody can tell that it reads
+// only what is free to be read; nil of everything else.
+func (r *rules) readsAround(s *subject) *ruling {
+	if s.line == nil || s.line.part == nil || s.line.part.Kind != KindRead {
+		return nil
+	}
+	return &ruling{behavior: Ask, why: WhyDefault, reason: s.line.part.Reason}
+}
+
+// planned reports whether a policy file allows the subject in plan mode by
+// name of the mode.
+func (r *rules) planned(s *subject) bool {
+	rule := r.fromFiles(s, r.files)
+	return rule != nil && rule.Behavior == Allow && slices.Contains(rule.Modes, ModePlan)
+}
+
+// outside says that a subject leaves the roots, or may; nil if it certainly
+// doesn't.
+func (r *rules) outside(s *subject) *ruling {
+	for i := range s.files {
+		t := &s.files[i]
+		if t.Inside || t.Device {
+			continue
+		}
+		verb := "reads "
+		if t.write {
+			verb = "writes "
+		}
+		what := " is outside of the working directories"
+		if t.Abs == "" {
+			what = " can't be told to be inside of the working directories"
+		}
+		return &ruling{behavior: Ask, why: WhyOutside, path: t.path(), reason: verb + t.given + ", which" + what}
+	}
+	return nil
+}
+
+// needs says in words what needs permission.
+func (s *subject) needs() string {
+	if s.line == nil {
+		return fmt.Sprintf("%s needs permission in mode %s", s.f.Tool, s.f.Mode)
+	}
+	if p := s.line.part; p != nil && p.Reason != "" {
+		return p.Reason
+	}
+	return fmt.Sprintf("this command needs permission in mode %s", s.f.Mode)
+}
+
+// allowed returns the rule that allows the subject, or nil.
+func (r *rules) allowed(s *subject) *Rule {
+	if rule := r.fromFiles(s, r.files); rule != nil && rule.Behavior == Allow {
+		return rule
+	}
+	var found *Rule
+	r.allow.each(s, func(rule *Rule) bool {
+		if rule.permits(s) && !r.leaves(s, rule) {
+			found = rule
+		}
+		return found != nil
+	})
+	return found
+}
+
+// leaves reports whether a subject leaves the roots by something that the rule
+// doesn't name.
+func (r *rules) leaves(s *subject, rule *Rule) bool {
+	if rule.path != nil || rule.command != nil && !rule.command.loose() {
+		return false
+	}
+	return r.outside(s) != nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/idna"
 )
@@ -61,6 +62,11 @@ func canonicalHost(host string) (string, error) {
 			return "", fmt.Errorf("%q is no host", host)
 		}
 		return a.Unmap().String(), nil
+	}
+	for _, r := range host {
+		if r >= 0x80 && !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !strings.ContainsRune("\u00b7\u0375\u05f3\u05f4\u30fb\u3002\uff0e\uff61", r) {
+			return "", fmt.Errorf("%q is no host: U+%04X may be taken for something else", host, r)
+		}
 	}
 	host = strings.TrimSuffix(host, ".")
 	ascii, err := idna.Lookup.ToASCII(host)
@@ -174,4 +180,11 @@ func MatchDomain(pattern, host string) bool {
 		return false
 	}
 	return strings.HasSuffix(h, "."+p)
+}
+
+// CheckDomain says what is wrong with a pattern of hosts: host, or *.host for
+// what is beneath it. The error of one that is empty or no host tells so.
+func CheckDomain(pattern string) error {
+	_, err := ParseHost(strings.TrimPrefix(strings.TrimSpace(pattern), "*."))
+	return err
 }

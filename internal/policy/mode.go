@@ -13,14 +13,15 @@ const (
 	ModePlan     Mode = "plan"      // looking only: nothing is changed, run or fetched
 	ModeDefault  Mode = "default"   // looking is free, the rest asks
 	ModeAutoEdit Mode = "auto-edit" // edits beneath the roots are free too
-	ModeYolo     Mode = "yolo"      // everything that no rule denies
+	ModeYolo     Mode = "yolo"      // everything that no rule denies and nothing protects
+	ModeDontAsk  Mode = "dont-ask"  // as default, but what would ask is denied
 )
 
 // Modes lists the modes in the order shown to users.
-var Modes = [...]Mode{ModeDefault, ModePlan, ModeAutoEdit, ModeYolo}
+var Modes = [...]Mode{ModeDefault, ModePlan, ModeAutoEdit, ModeYolo, ModeDontAsk}
 
 // ParseMode reads a mode by its name or an alias that other tools use
-// (acceptEdits, autoEdit, auto_edit, bypassPermissions, manual). The error
+// (acceptEdits, autoEdit, auto_edit, auto, bypassPermissions, dontAsk, manual). The error
 // lists the valid ones.
 func ParseMode(s string) (Mode, error) {
 	switch s {
@@ -28,10 +29,12 @@ func ParseMode(s string) (Mode, error) {
 		return ModeDefault, nil
 	case "plan":
 		return ModePlan, nil
-	case "auto-edit", "auto_edit", "autoEdit", "acceptEdits":
+	case "auto-edit", "auto_edit", "autoEdit", "acceptEdits", "auto":
 		return ModeAutoEdit, nil
 	case "yolo", "bypassPermissions":
 		return ModeYolo, nil
+	case "dont-ask", "dontAsk":
+		return ModeDontAsk, nil
 	}
 	names := make([]string, len(Modes))
 	for i, m := range Modes {

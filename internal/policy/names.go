@@ -36,6 +36,15 @@ var toolAliases = map[string]string{
 	"write_todos":         "todo_write",
 	"AskUserQuestion":     "ask_user",
 	"ask_user_question":   "ask_user",
+	"MultiEdit":           "edit",
+	"NotebookEdit":        "notebook_edit",
+	"Agent":               "agent",
+	"Task":                "agent",
+	"AgentTool":           "agent",
+	"invoke_agent":        "agent",
+	"Skill":               "skill",
+	"SkillTool":           "skill",
+	"activate_skill":      "skill",
 }
 
 // CanonicalTool returns our name of a tool that may be given by an alias.

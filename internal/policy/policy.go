@@ -25,6 +25,9 @@ const (
 	ClassOther    Class = "other"
 )
 
+// classes are all of them.
+var classes = [...]Class{ClassRead, ClassEdit, ClassExec, ClassFetch, ClassInteract, ClassInternal, ClassMCP, ClassOther}
+
 // Question is something only a person (or the host in their place) can
 // answer: ToolPermission or AskUser.
 type Question interface{ isQuestion() }

@@ -575,6 +575,9 @@ func (m *matcher) find(args []word) {
 				end++
 			}
 			m.exec(args[i+1:end], t, secret)
+			if !slices.ContainsFunc(args[i+1:min(end, len(args))], func(w word) bool { return strings.Contains(w.text, "{}") }) {
+				m.fail("runs a command that isn't about what it finds")
+			}
 			expression = true
 			i = end
 		case strings.HasPrefix(t, "-") && len(t) > 1:

@@ -71,7 +71,7 @@ var shippedReadOnly = []rawCommand{
 	{Name: "git diff", F: "@diff --cached --staged --no-index --merge-base --base --ours --theirs -0 -1 -2 -3", O: "rev"},
 	{Name: "git diff-files", F: "@diff -0 -1 -2 -3 -q", O: "rev"},
 	{Name: "git diff-index", F: "@diff --cached -m --merge-base", O: "rev"},
-	{Name: "git diff-tree", F: "@diff @log --root -m -c -t --stdin -v", O: "rev"},
+	{Name: "git diff-tree", F: "@diff @log --root --no-commit-id -m -c -t --stdin -v", O: "rev"},
 	{Name: "git for-each-ref", F: "--count: --sort: --format: --color? --points-at: --merged? --no-merged? --contains? --no-contains? --ignore-case --omit-empty --exclude: --shell --stdin", O: "rev"},
 	{Name: "git grep", F: "-# -a -I -i -w -v -h -H -E -G -P -F -n -l -L -z -c -o -p -W -q -e! -f<! -A: -B: -C: -m: -r --cached --untracked --no-index --text --ignore-case --word-regexp --invert-match --extended-regexp --basic-regexp --perl-regexp --fixed-strings --line-number --column --files-with-matches --name-only --files-without-match --null --only-matching --count --color? --no-color --break --heading --show-function --function-context --after-context: --before-context: --context: --max-depth: --recursive --no-recursive --threads: --and --or --not --all-match --quiet --max-count: --full-name --recurse-submodules --exclude-standard --no-exclude-standard", O: "pattern"},
 	{Name: "git log", F: "@log @diff", O: "rev"},
@@ -120,7 +120,7 @@ var shippedReadOnly = []rawCommand{
 	{Name: "id", F: "-a -g -G -n -r -u -z --group --groups --name --real --user --zero", O: "text", Inject: true},
 	{Name: "jobs", F: "-l -n -p -r -s", O: "text"},
 	{Name: "join", F: "-a: -e: -i -j: -o: -t: -v: -1: -2: --header", O: "read", Inject: true},
-	{Name: "jq", F: "-# -n -R -s -c -r -j -a -S -C -M -e -f<! -L< --null-input --raw-input --slurp --compact-output --raw-output --raw-output0 --join-output --ascii-output --sort-keys --color-output --monochrome-output --tab --indent: --unbuffered --exit-status --from-file<! --stream --stream-errors --seq", O: "pattern", Like: "gojq jaq", Check: "jq", Inject: true},
+	{Name: "jq", F: "-# -n -R -s -c -r -j -a -S -C -M -e --null-input --raw-input --slurp --compact-output --raw-output --raw-output0 --join-output --ascii-output --sort-keys --color-output --monochrome-output --tab --indent: --unbuffered --exit-status --stream --stream-errors --seq", O: "pattern", Like: "gojq jaq", Check: "jq", Inject: true},
 	{Name: "locale", F: "-a -m -k -c", O: "text"},
 	{Name: "locate", F: "-i -c -l: -n: -r --ignore-case --count --limit: --regex -b -e", O: "text"},
 	{Name: "logname", O: "none"},
@@ -197,6 +197,8 @@ var shippedReadOnly = []rawCommand{
 	{Name: "xxd", F: "-a -b -c: -e -E -g: -i -l: -p -ps -s: -u -C -o: -d -R:", O: "read", Style: "word", Max: 1},
 	{Name: "yarn list", F: "--depth: --pattern: --json", O: "text"},
 	{Name: "yes", O: "text", Style: "raw", Inject: true},
+	{Name: "zcat", F: "-f -l -q -v --force --list --quiet --verbose", O: "read", Like: "gzcat", Inject: true},
+	{Name: "zipinfo", F: "-1 -2 -s -m -l -v -h -t -T -z", O: "read"},
 }
 
 var shippedWriters = []rawCommand{
@@ -241,7 +243,7 @@ var shippedWrappers = []rawCommand{
 	{Name: "dotenv", F: "-f: -e: --file:", Why: "changes the environment"},
 	{Name: "dotenvx run", F: "-f:", Why: "changes the environment"},
 	{Name: "entr", F: "-c -d -n -p -r -s -z -a", Stdin: true, Why: "runs a command whenever files change"},
-	{Name: "env", F: "-i -u: -C@ -0 -v --ignore-environment --unset: --chdir@ --null --debug - -S$ --split-string$", Assign: true, Free: true, Bare: "prints the environment, where secrets are kept"},
+	{Name: "env", F: "-i -u: -C@ -0 -v --ignore-environment --unset: --chdir@ --null --debug -", Assign: true, Free: true, Bare: "prints the environment, where secrets are kept"},
 	{Name: "exec", F: "-c -l -a:", Why: "replaces the shell"},
 	{Name: "fakeroot", F: "-l: -s: -i: -u -b:", Why: "runs as if by root"},
 	{Name: "firejail", Why: "runs in a sandbox of its own"},

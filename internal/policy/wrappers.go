@@ -313,6 +313,9 @@ func (j *judge) shell(p Part, name string, args []word) {
 		}
 		break
 	}
+	if j.started() && strange == "" {
+		strange = "a shell that another command starts"
+	}
 	if !j.t.sameDialect[name] && strange == "" {
 		strange = name + " understands commands in ways of its own"
 	}
@@ -355,4 +358,12 @@ func (j *judge) shell(p Part, name string, args []word) {
 		j.nested(body.text, via)
 		j.stdin = stdin
 	}
+}
+
+// started reports whether another program starts what is judged now.
+func (j *judge) started() bool {
+	last := j.via[strings.LastIndex(j.via, "> ")+1:]
+	last = strings.TrimSpace(strings.TrimPrefix(last, ">"))
+	name, _, _ := strings.Cut(last, " ")
+	return name == "find" || j.t.wrappers[last] != nil || j.t.wrappers[name] != nil
 }

@@ -61,7 +61,7 @@ func (talker) Stream(_ context.Context, req *model.Request, emit func(model.Delt
 func newConversation() (*agent.Conversation, *Facts) {
 	ledger := new(usage.Ledger)
 	c := agent.New(agent.Config{
-		SessionID: "s", Tools: tools.NewRegistry(), Policy: policy.NewEngine(nil, nil), Mode: policy.ModeDefault, Ledger: ledger,
+		SessionID: "s", Tools: tools.NewRegistry(), Policy: policy.NewEngine(nil), Mode: policy.ModeDefault, Ledger: ledger,
 		Resolve: func(string) (agent.Model, error) {
 			return agent.Model{Provider: talker{}, ProviderName: "fake", Name: "m", Display: "m"}, nil
 		},

@@ -253,7 +253,7 @@ func TestWrongValuesNameLineAndExpectedType(t *testing.T) {
 		`{"permissions": []}`:                                      `2: permissions must be an object, not a list`,
 		`{"permissions": {"allow": "x"}}`:                          `2: permissions.allow must be a list of strings, not a string`,
 		`{"permissions": {"allow": ["x", 1]}}`:                     `2: permissions.allow must be a list of strings; entry 2 is a number`,
-		"{\"permissions\":\n{\"defaultMode\": \"yes\"}}":           `3: permissions.defaultMode must be one of "default", "plan", "auto-edit", "yolo", not "yes"`,
+		"{\"permissions\":\n{\"defaultMode\": \"yes\"}}":           `3: permissions.defaultMode must be one of "default", "plan", "auto-edit", "yolo", "dont-ask", not "yes"`,
 		`{"providers": {"x": {"baseURL": "ftp://x"}}}`:             `2: providers.x.baseURL must be a string: an http:// or https:// URL is needed`,
 		`{"providers": {"x": {"baseURL": "http://u:p@x"}}}`:        `2: providers.x.baseURL must be a string: a user or password in the URL is not used; put credentials in headers`,
 		`{"providers": {"x": {"apiKeyEnv": "sk-12345"}}}`:          `2: providers.x.apiKeyEnv must be a string: the name of an environment variable is needed, not a key itself`,

@@ -1,0 +1,354 @@
+package policy
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// commandSpec says which commands a rule speaks of.
+type commandSpec struct {
+	text   string   // as written, escapes taken out: what a whole line must be to be named by it
+	words  []string // an exact rule's words, or those that a prefix rule's commands begin with
+	prefix bool     // Bash(git log:*), commandPrefix
+	glob   string   // Bash(npm run *): over the words joined by blanks
+	bare   string   // what a glob that ends in " *" matches too
+	re     *regexp.Regexp
+	or     []*commandSpec // any of these; the rest is then empty
+}
+
+// parseCommand reads the specifier of a rule for shell commands.
+func parseCommand(spec string) (*commandSpec, error) {
+	spec = strings.TrimSpace(spec)
+	if head, ok := strings.CutSuffix(spec, ":*"); ok && !wildIn(head) {
+		return prefixSpec(head)
+	}
+	if wildIn(spec) {
+		c := &commandSpec{glob: spec}
+		if head, ok := strings.CutSuffix(spec, " *"); ok {
+			c.bare = head
+		}
+		return c, nil
+	}
+	c := &commandSpec{text: unescaped(spec)}
+	c.words, _ = ruleWords(spec) // what has no plain words is still a whole line
+	return c, nil
+}
+
+// prefixSpec returns the spec of all commands that begin with the words of head.
+func prefixSpec(head string) (*commandSpec, error) {
+	words, ok := ruleWords(head)
+	if !ok || len(words) == 0 {
+		return nil, errors.New("a prefix must be plain words: an unfinished quote, or nothing before :*")
+	}
+	return &commandSpec{words: words, prefix: true}, nil
+}
+
+// wildIn reports whether an unescaped * is in s.
+func wildIn(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '*':
+			return true
+		}
+	}
+	return false
+}
+
+// unescaped takes out the backslashes before stars, which rules need and
+// command lines don't.
+func unescaped(s string) string { return strings.ReplaceAll(s, `\*`, "*") }
+
+// escaped makes a rule's specifier of a command line: the reverse of unescaped.
+func escaped(s string) string { return strings.ReplaceAll(s, "*", `\*`) }
+
+// ruleWords splits a specifier into words as the shell would, without any
+// expansion: quotes and backslashes are taken out. False: a quote isn't closed.
+func ruleWords(s string) ([]string, bool) {
+	var words []string
+	var w strings.Builder
+	in, quote := false, byte(0)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case quote == '\'' && c != '\'':
+			w.WriteByte(c)
+		case c == quote:
+			quote = 0
+		case c == '\\' && i+1 < len(s):
+			i++
+			in = true
+			w.WriteByte(s[i])
+		case quote != 0:
+			w.WriteByte(c)
+		case c == '\'' || c == '"':
+			quote, in = c, true
+		case c == ' ' || c == '\t' || c == '\n':
+			if in {
+				words = append(words, w.String())
+				w.Reset()
+				in = false
+			}
+		default:
+			in = true
+			w.WriteByte(c)
+		}
+	}
+	if in {
+		words = append(words, w.String())
+	}
+	return words, quote == 0
+}
+
+// order is how sure it is that a rule speaks of something.
+type match uint8
+
+const (
+	matchNo match = iota
+	matchMaybe
+	matchYes
+)
+
+// line is a command as rules see it.
+type line struct {
+	part   *Part
+	argv   []string // the command's own name without its directory, git's own options taken out
+	joined string
+	env    bool   // the line assigns variables, which the command may see
+	whole  string // the whole command line as written, without blanks around it; of a part of it: empty
+}
+
+func newLine(p *Part) line {
+	l := line{part: p}
+	if len(p.Argv) == 0 {
+		return l
+	}
+	l.argv = plainArgv(p.Argv)
+	l.joined = strings.Join(l.argv, " ")
+	return l
+}
+
+// plainArgv takes out of a command what doesn't change which command it is: the
+// directory of a program of the system, and git's options before its subcommand.
+func plainArgv(argv []string) []string {
+	out := argv
+	if i := strings.LastIndexByte(argv[0], '/'); i >= 0 && slices.Contains(trustedDirs[:], argv[0][:max(i, 1)]) {
+		out = append([]string{argv[0][i+1:]}, argv[1:]...)
+	}
+	return out
+}
+
+// gitValued are git's options before a subcommand that take the next word.
+var gitValued = [...]string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source", "--exec-path"}
+
+// deniedArgv is argv as a denial sees it: whatever directory the program is in
+// and however its name is folded, and without git's options before the
+// subcommand.
+func deniedArgv(argv []string) []string {
+	out := slices.Clone(argv)
+	out[0] = foldName(baseName(out[0]))
+	if out[0] != "git" {
+		return out
+	}
+	i := 1
+	for i < len(out) && strings.HasPrefix(out[i], "-") {
+		if slices.Contains(gitValued[:], out[i]) && i+1 < len(out) {
+			i++
+		}
+		i++
+	}
+	return append(out[:1], out[i:]...)
+}
+
+// denies reports whether the spec, of a rule that restricts, speaks of a
+// command. It sees through directories, letter case and git's options, and
+// matchMaybe says that a word which isn't certain could make it so.
+func (c *commandSpec) denies(l *line) match {
+	found := matchNo
+	for _, one := range c.or {
+		found = max(found, one.denies(l))
+	}
+	if c.or != nil {
+		return found
+	}
+	p := l.part
+	if c.words == nil && c.text != "" || c.re != nil {
+		return c.wholeLine(l)
+	}
+	if p == nil || len(p.Argv) == 0 {
+		return c.wholeLine(l)
+	}
+	argv := deniedArgv(p.Argv)
+	if c.glob != "" {
+		return c.deniesGlob(l, argv)
+	}
+	if c.covers(argv, false) {
+		return matchYes
+	}
+	if !p.Exact && c.could(argv) || p.couldBeAny() {
+		return matchMaybe
+	}
+	return c.wholeLine(l)
+}
+
+func (c *commandSpec) deniesGlob(l *line, argv []string) match {
+	joined := strings.Join(argv, " ")
+	switch {
+	case glob(c.glob, joined), c.bare != "" && glob(c.bare, joined), glob(c.glob, l.part.Text):
+		return matchYes
+	case l.part.couldBeAny():
+		return matchMaybe
+	}
+	return c.wholeLine(l)
+}
+
+// wholeLine matches what speaks of the text itself.
+func (c *commandSpec) wholeLine(l *line) match {
+	yes := false
+	switch {
+	case c.re != nil:
+		yes = l.part != nil && (c.re.MatchString(l.joined) || c.re.MatchString(l.part.Text)) || l.whole != "" && c.re.MatchString(l.whole)
+	case c.glob != "":
+		yes = l.whole != "" && glob(c.glob, l.whole)
+	case c.text != "":
+		yes = l.whole == c.text
+	}
+	if yes {
+		return matchYes
+	}
+	return matchNo
+}
+
+// covers compares words: all of them, or the first ones of a prefix.
+func (c *commandSpec) covers(argv []string, exactly bool) bool {
+	if len(argv) < len(c.words) || len(argv) > len(c.words) && (!c.prefix || exactly) {
+		return false
+	}
+	for i, w := range c.words {
+		if argv[i] != w {
+			return false
+		}
+	}
+	return len(c.words) > 0
+}
+
+// firsts returns the first words of the commands that the spec speaks of; nil
+// if they can be any.
+func (c *commandSpec) firsts() []string {
+	if len(c.words) > 0 {
+		return c.words[:1]
+	}
+	var out []string
+	for _, one := range c.or {
+		out = append(out, one.words[0])
+	}
+	return out
+}
+
+// could reports whether words that aren't certain could make argv one that is
+// covered.
+func (c *commandSpec) could(argv []string) bool {
+	for i, w := range c.words {
+		switch {
+		case i >= len(argv):
+			return false
+		case uncertain(argv[i]):
+			return true // it may become any number of words
+		case argv[i] != w:
+			return false
+		}
+	}
+	return c.prefix || len(argv) == len(c.words)
+}
+
+// couldBeAny reports whether nobody can tell which command runs: its name, or
+// the text that it hands to a shell, isn't certain.
+func (p *Part) couldBeAny() bool {
+	if p.Exact || len(p.Argv) == 0 {
+		return false
+	}
+	if uncertain(p.Argv[0]) {
+		return true
+	}
+	name := baseName(p.Argv[0])
+	switch name {
+	case "eval", "source", ".", "trap":
+		return true
+	}
+	return loaded().shells[name]
+}
+
+// uncertain reports whether a word, as shown, may stand for something else.
+func uncertain(w string) bool { return strings.ContainsAny(w, "$`*?[{<>~") }
+
+// allows reports whether the spec, of a rule that allows, speaks of a command.
+// Nothing is guessed: every word must be certain, and a command whose options
+// turn it into something else must be named exactly.
+func (c *commandSpec) allows(l *line) bool {
+	if slices.ContainsFunc(c.or, func(one *commandSpec) bool { return one.allows(l) }) {
+		return true
+	}
+	p := l.part
+	switch {
+	case p == nil || len(p.Argv) == 0 || !p.Exact || l.env:
+		return false
+	case c.re != nil:
+		return !p.Odd && c.re.MatchString(l.joined)
+	case c.glob != "":
+		return !p.Odd && (glob(c.glob, l.joined) || c.bare != "" && glob(c.bare, l.joined))
+	}
+	return c.covers(l.argv, p.Odd)
+}
+
+// names reports whether the spec names what makes a command destructive: an
+// exact rule does, and a prefix whose own words destroy. A wildcard doesn't.
+func (c *commandSpec) names(l *line, f *Facts) bool {
+	for _, one := range c.or {
+		if one.allows(l) && one.names(l, f) {
+			return true
+		}
+	}
+	switch {
+	case c.or != nil:
+		return false
+	case c.re != nil || c.glob != "":
+		return false
+	case !c.prefix:
+		return true
+	}
+	return JudgeShell(quoted(c.words), f).Kind == KindDestructive
+}
+
+// quoted writes words as a shell command.
+func quoted(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(quoteWord(w))
+	}
+	return b.String()
+}
+
+// quoteWord quotes a word for the shell where it needs it.
+func quoteWord(w string) string {
+	plain := w != ""
+	for i := range len(w) {
+		if c := w[i]; plainByte[c] != 1 && c != '=' && c != '@' {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// loose reports whether the spec speaks of commands whose arguments it doesn't
+// name.
+func (c *commandSpec) loose() bool { return c.prefix || c.glob != "" || c.re != nil || c.or != nil }

@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// Behavior is the outcome of a decision.
+type Behavior string
+
+// Behaviors.
+const (
+	Allow Behavior = "allow"
+	Ask   Behavior = "ask"
+	Deny  Behavior = "deny"
+)
+
+// Facts are what a decision is made from.
+type Facts struct {
+	Tool  string // our name of the tool
+	Class Class
+	Input json.RawMessage // with our names of the keys
+	Mode  Mode
+
+	Interactive bool           // somebody is there to be asked
+	Agent       string         // the sub-agent that calls; empty: the conversation itself
+	Server      string         // the MCP server that has the tool; empty: read off the tool's name
+	Annotations map[string]any // what an MCP server says of the tool, such as readOnlyHint
+	Hook        *HookDecision  // what hooks said of this call; nil: nothing
+
+	Cwd     string   // absolute directory that relative paths are meant from, without links; empty: not known
+	Roots   []string // absolute directories that may be worked in; empty: Cwd alone
+	Home    string   // absolute; empty: not known, and then no ~ is certain
+	Guarded []string // absolute paths protected besides the shipped ones, such as the agent's own home
+	Paths   Paths    // looks at the file system; nil: paths are judged by their text alone
+}
+
+// HookDecision is what hooks said of one call. An allow replaces the question
+// that mode and rules would ask; it lifts no denial, no ask rule, and not what
+// is asked in every mode.
+type HookDecision struct {
+	Behavior Behavior
+	Reason   string
+}
+
+// Why says what kind of thing decided.
+type Why string
+
+// Reasons of decisions.
+const (
+	WhyHard        Why = "hard"        // can't be judged at all: never runs
+	WhyRule        Why = "rule"        // a rule
+	WhyHook        Why = "hook"        // a hook
+	WhyMode        Why = "mode"        // the mode, or that looking is free in all of them
+	WhyProtected   Why = "protected"   // a path that is protected in every mode
+	WhySecret      Why = "secret"      // a file of secrets
+	WhyOutside     Why = "outside"     // a path outside of the roots
+	WhyDestructive Why = "destructive" // may destroy what can't be had back
+	WhyUnclear     Why = "unclear"     // not understood
+	WhyDefault     Why = "default"     // nothing allowed it
+)
+
+// Decision is the outcome for one call, with the reason in words.
+type Decision struct {
+	Behavior Behavior
+	Why      Why
+	Reason   string // in words, with what can't be seen made visible
+	Rule     string // the rule that decided, as its user wrote it; empty if none did
+	Origin   string // where that rule is
+	Message  string // what the rule's author tells the model of a denial
+	Path     string // the path that made it ask or deny; empty: none did
+	Parts    []PartDecision
+	Checkers []*Checker // to be run before the call, since it isn't denied; any may make the decision stricter
+}
+
+// PartDecision is the outcome for one part of a command line.
+type PartDecision struct {
+	Part
+	Behavior Behavior
+	Why      Why
+	Reason   string
+	Rule     string
+	Origin   string
+}
+
+var errTrailing = errors.New("there is text after the object")
+
+// ruling is what was decided of one subject.
+type ruling struct {
+	behavior Behavior
+	why      Why
+	reason   string
+	rule     *Rule
+	path     string
+}
+
+func (r ruling) stricterThan(o ruling) bool { return severity(r.behavior) > severity(o.behavior) }
+
+func severity(b Behavior) int {
+	switch b {
+	case Allow:
+		return 0
+	case Ask:
+		return 1
+	}
+	return 2 // also of what isn't a behaviour
+}
+
+func (r *ruling) decision() Decision {
+	d := Decision{Behavior: r.behavior, Why: r.why, Reason: Visible(r.reason), Path: r.path}
+	if r.rule != nil {
+		d.Rule, d.Origin, d.Message = r.rule.Text, r.rule.Origin, r.rule.Message
+	}
+	return d
+}
+
+func (r *ruling) part(p *Part) PartDecision {
+	d := PartDecision{Part: *p, Behavior: r.behavior, Why: r.why, Reason: Visible(r.reason)}
+	if r.rule != nil {
+		d.Rule, d.Origin = r.rule.Text, r.rule.Origin
+	}
+	return d
+}
+
+// ruled is the ruling of a rule.
+func ruled(b Behavior, r *Rule, words string) ruling {
+	text := words + " " + r.Text
+	if r.Origin != "" {
+		text += " (" + r.Origin + ")"
+	}
+	return ruling{behavior: b, why: WhyRule, rule: r, reason: text}
+}
+
+// withMessage adds a rule's own words to a reason.
+func (r ruling) withMessage() ruling {
+	if r.rule != nil && r.rule.Message != "" {
+		r.reason += ": " + strings.TrimSpace(r.rule.Message)
+	}
+	return r
+}

@@ -1,0 +1,319 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+const shellTool = "run_shell_command"
+
+// ruleSet finds the rules that may speak of a subject without asking each.
+type ruleSet struct {
+	rules   []*Rule            // in the order in which they count
+	byFirst map[string][]int32 // of commands, by their first word
+	byText  map[string][]int32 // of command lines written out
+	byTool  map[string][]int32 // by the tools they name
+	shell   []int32            // further ones that a part of a command line is held against
+	rest    []int32            // those that may speak of any tool
+}
+
+func newRuleSet(rules []*Rule) *ruleSet {
+	s := &ruleSet{rules: rules, byFirst: map[string][]int32{}, byText: map[string][]int32{}, byTool: map[string][]int32{}}
+	for i, r := range rules {
+		s.add(r, int32(i))
+	}
+	return s
+}
+
+func (s *ruleSet) add(r *Rule, i int32) {
+	if c := r.command; c != nil {
+		if c.text != "" {
+			s.byText[c.text] = append(s.byText[c.text], i)
+		}
+		firsts := c.firsts()
+		for _, w := range firsts {
+			key := firstKey(w)
+			if l := s.byFirst[key]; len(l) == 0 || l[len(l)-1] != i {
+				s.byFirst[key] = append(l, i)
+			}
+		}
+		if firsts == nil {
+			s.shell = append(s.shell, i)
+		}
+		return
+	}
+	if len(r.tools.names) == 0 || len(r.tools.globs) > 0 || r.tools.server != "" {
+		s.rest = append(s.rest, i)
+		return
+	}
+	forShell := false
+	for _, n := range r.tools.names {
+		s.byTool[n] = append(s.byTool[n], i)
+		forShell = forShell || n == shellTool || fileTools[n] != (fileTool{}) || r.domain != ""
+	}
+	if forShell {
+		s.shell = append(s.shell, i)
+	}
+}
+
+func firstKey(word string) string { return foldName(baseName(word)) }
+
+// each calls visit with the rules that may speak of the subject, in order,
+// until it says that it has seen enough.
+func (s *ruleSet) each(sub *subject, visit func(*Rule) bool) {
+	if len(s.rules) == 0 {
+		return
+	}
+	var buf [3][]int32
+	lists := buf[:0]
+	add := func(l []int32) {
+		if len(l) > 0 {
+			lists = append(lists, l)
+		}
+	}
+	add(s.rest)
+	switch {
+	case sub.line == nil:
+		add(s.byTool[sub.f.Tool])
+	case sub.line.part == nil:
+		add(s.shell)
+		add(s.byText[sub.line.whole])
+	default:
+		add(s.shell)
+		if argv := sub.line.part.Argv; len(argv) > 0 {
+			if sub.line.part.couldBeAny() {
+				s.all(visit)
+				return
+			}
+			add(s.byFirst[firstKey(argv[0])])
+		}
+	}
+	s.merged(lists, visit)
+}
+
+func (s *ruleSet) all(visit func(*Rule) bool) {
+	for _, r := range s.rules {
+		if visit(r) {
+			return
+		}
+	}
+}
+
+// merged visits the rules of ascending lists in ascending order.
+func (s *ruleSet) merged(lists [][]int32, visit func(*Rule) bool) {
+	for {
+		least := -1
+		for i, l := range lists {
+			if len(l) > 0 && (least < 0 || l[0] < lists[least][0]) {
+				least = i
+			}
+		}
+		if least < 0 {
+			return
+		}
+		i := lists[least][0]
+		lists[least] = lists[least][1:]
+		if visit(s.rules[i]) {
+			return
+		}
+	}
+}
+
+// subject is what rules are asked about: a call of a tool, one part of a
+// command line, or (line.part nil) a whole command line.
+type subject struct {
+	f     *Facts
+	class Class // what the part does, where that differs from the tool's
+	line  *line // nil: no command
+	files []target
+	hosts []string
+	input *input
+}
+
+// target is a file that a subject touches.
+type target struct {
+	PathFacts
+	given string
+	write bool
+	dir   bool // all that is beneath it
+}
+
+// restricts reports whether a rule that restricts speaks of the subject.
+func (r *Rule) restricts(s *subject) match {
+	if !r.holds(s.f) {
+		return matchNo
+	}
+	if s.line != nil {
+		return r.restrictsPart(s)
+	}
+	if !r.tools.matches(s.f) {
+		return matchNo
+	}
+	switch {
+	case r.command != nil:
+		return matchNo
+	case r.path != nil:
+		return r.touches(s.f, s.files, fileTools[s.f.Tool].write, !fileTools[s.f.Tool].write || s.f.Tool == "edit")
+	case r.domain != "":
+		return r.reaches(s.hosts)
+	case r.arg != nil:
+		return sure(r.arg.matches(s.input.object()))
+	case r.args != nil:
+		return sure(r.args.MatchString(s.input.stable()))
+	}
+	return matchYes
+}
+
+func sure(yes bool) match {
+	if yes {
+		return matchYes
+	}
+	return matchNo
+}
+
+// restrictsPart holds a rule against a part of a command line: rules for
+// commands, and those for files and hosts, whatever tool they were written for.
+func (r *Rule) restrictsPart(s *subject) match {
+	switch {
+	case r.command != nil:
+		return r.command.denies(s.line)
+	case r.domain != "":
+		return r.reaches(s.hosts)
+	case r.path != nil:
+		return r.touches(s.f, s.files, r.writes(), r.reads())
+	case r.arg != nil:
+		return matchNo
+	case r.args != nil:
+		return sure(r.tools.matches(s.f) && r.args.MatchString(s.input.stableOf(s.line)))
+	case r.tools.matches(s.f):
+		return matchYes
+	}
+	return r.touches(s.f, s.files, r.writes(), false)
+}
+
+// holds reports whether the rule is in force for calls as this one.
+func (r *Rule) holds(f *Facts) bool {
+	if len(r.Modes) > 0 && !slices.Contains(r.Modes, f.Mode) || r.Interactive != nil && *r.Interactive != f.Interactive || r.Agent != "" && r.Agent != f.Agent {
+		return false
+	}
+	for k, want := range r.Annotations {
+		if got, ok := f.Annotations[k]; !ok || got != want {
+			return false
+		}
+	}
+	return true
+}
+
+// reads and writes report whether the rule is about tools that read, or write,
+// files.
+func (r *Rule) reads() bool {
+	return slices.ContainsFunc(r.tools.names, func(n string) bool { t, ok := fileTools[n]; return ok && !t.write })
+}
+
+func (r *Rule) writes() bool {
+	return slices.ContainsFunc(r.tools.names, func(n string) bool { return fileTools[n].write })
+}
+
+// touches reports whether a restricting rule speaks of one of the files.
+func (r *Rule) touches(f *Facts, files []target, writes, reads bool) match {
+	found := matchNo
+	for i := range files {
+		t := &files[i]
+		if t.Device || t.write && !writes || !t.write && !reads {
+			continue
+		}
+		switch {
+		case r.path == nil:
+			return matchYes
+		case t.Abs == "":
+			found = matchMaybe
+		case r.path.matches(t.Abs, r, f, true), t.Real != t.Abs && t.Real != "" && r.path.matches(t.Real, r, f, true):
+			return matchYes
+		case t.Real == "":
+			found = matchMaybe
+		}
+	}
+	return found
+}
+
+// reaches reports whether a restricting rule speaks of one of the hosts.
+func (r *Rule) reaches(hosts []string) match {
+	for _, h := range hosts {
+		if MatchDomain(r.domain, h) || strings.EqualFold(strings.TrimPrefix(r.domain, "*."), strings.TrimSuffix(h, ".")) {
+			return matchYes
+		}
+	}
+	return matchNo
+}
+
+// permits reports whether a rule that allows speaks of the subject, all of it.
+func (r *Rule) permits(s *subject) bool {
+	if !r.holds(s.f) {
+		return false
+	}
+	if s.line != nil {
+		return r.permitsPart(s)
+	}
+	if !r.tools.matches(s.f) {
+		return false
+	}
+	switch {
+	case r.command != nil:
+		return false
+	case r.path != nil:
+		return r.permitsFiles(s)
+	case r.domain != "":
+		return len(s.hosts) > 0 && !slices.ContainsFunc(s.hosts, func(h string) bool { return !MatchDomain(r.domain, h) })
+	case r.arg != nil:
+		return r.arg.matches(s.input.object())
+	case r.args != nil:
+		return r.args.MatchString(s.input.stable())
+	}
+	return true
+}
+
+func (r *Rule) permitsPart(s *subject) bool {
+	switch {
+	case r.command != nil:
+		if s.line.part == nil {
+			return r.command.text != "" && r.command.text == s.line.whole
+		}
+		return s.f.within(s.line.part.Cwd) && r.command.allows(s.line)
+	case s.isRedirection():
+		return (r.path != nil || r.whole()) && (r.tools.matches(s.f) && r.whole() || r.permitsFiles(s))
+	case r.path != nil || r.domain != "" || r.arg != nil:
+		return false
+	case r.args != nil:
+		return s.line.part != nil && s.line.part.Exact && !s.line.part.Odd && r.tools.matches(s.f) && r.args.MatchString(s.input.stableOf(s.line))
+	}
+	return s.line.part != nil && r.tools.matches(s.f)
+}
+
+// within reports whether a command runs in the working directories, for which
+// rules about commands are made.
+func (f *Facts) within(cwd string) bool {
+	return cwd != "" && f.beneathRoots(cwd) || f.Cwd == "" && len(f.Roots) == 0
+}
+
+// isRedirection reports whether the subject is a redirection to or from files.
+func (s *subject) isRedirection() bool {
+	return s.line != nil && s.line.part != nil && s.line.part.Argv == nil && len(s.files) > 0
+}
+
+// permitsFiles reports whether an allowing rule speaks of all the files.
+func (r *Rule) permitsFiles(s *subject) bool {
+	reads, writes := r.reads(), r.writes()
+	for i := range s.files {
+		t := &s.files[i]
+		if t.Device {
+			continue
+		}
+		if t.write && !writes || !t.write && !reads || t.Real == "" {
+			return false
+		}
+		if r.path != nil && !r.path.matches(t.Real, r, s.f, false) {
+			return false
+		}
+	}
+	return len(s.files) > 0
+}

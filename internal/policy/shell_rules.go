@@ -1,0 +1,172 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// shell decides a command line: each part by itself, and the strictest counts.
+func (r *rules) shell(f *Facts, in *input) Decision {
+	src, ok := in.str("command")
+	if !ok || strings.TrimSpace(src) == "" {
+		bad := ruling{behavior: Deny, why: WhyHard, reason: "the input has no text \"command\""}
+		return bad.decision()
+	}
+	facts := *f
+	if dir, ok := in.str("directory"); ok && dir != "" {
+		facts.Cwd = f.Path(dir).Real
+	}
+	v := JudgeShell(src, &facts)
+	if v.OverBudget {
+		bad := ruling{behavior: Deny, why: WhyHard, reason: v.Error}
+		return bad.decision()
+	}
+	c := commandLine{rules: r, f: &facts, in: in, verdict: &v, whole: strings.TrimSpace(src)}
+	return c.decide()
+}
+
+// commandLine is a command line being decided.
+type commandLine struct {
+	rules     *rules
+	f         *Facts
+	in        *input
+	verdict   *Verdict
+	whole     string
+	assigns   bool  // a part of it sets variables
+	redirects *Rule // allowed a command, and redirections along with it
+}
+
+func (c *commandLine) decide() Decision {
+	all := &subject{f: c.f, class: c.f.Class, line: &line{whole: c.whole}, input: c.in}
+	worst := ruling{behavior: Allow, why: WhyMode, reason: "changes nothing"}
+	if c.verdict.Error != "" {
+		worst = c.unclear()
+	}
+	if v := c.rules.restricted(all); v != nil && v.stricterThan(worst) {
+		worst = *v
+	}
+	named := c.named(all)
+	c.assigns = slices.ContainsFunc(c.verdict.Parts, func(p Part) bool { return len(p.Env) > 0 })
+	parts := make([]PartDecision, len(c.verdict.Parts))
+	rulings := make([]ruling, len(parts))
+	for i := range parts {
+		rulings[i] = c.part(&c.verdict.Parts[i], named)
+	}
+	for i := range parts {
+		if rulings[i].behavior == Ask && c.redirects != nil {
+			rulings[i] = c.redirected(&c.verdict.Parts[i], rulings[i])
+		}
+		parts[i] = rulings[i].part(&c.verdict.Parts[i])
+		if rulings[i].stricterThan(worst) || worst.behavior == Allow && rulings[i].why != WhyMode {
+			worst = rulings[i]
+		}
+	}
+	d := worst.decision()
+	d.Parts = parts
+	return d
+}
+
+// unclear rules on a line that isn't understood as a whole.
+func (c *commandLine) unclear() ruling {
+	if c.f.Mode == ModePlan {
+		return ruling{behavior: Deny, why: WhyUnclear, reason: "plan mode: " + c.verdict.Error}
+	}
+	return ruling{behavior: Ask, why: WhyUnclear, reason: c.verdict.Error}
+}
+
+// named returns the rule that allows this very command line, written out.
+func (c *commandLine) named(all *subject) *Rule {
+	if c.verdict.Error != "" {
+		return nil
+	}
+	var found *Rule
+	c.rules.allow.each(all, func(rule *Rule) bool {
+		if rule.command != nil && rule.command.text != "" && rule.permits(all) {
+			found = rule
+		}
+		return found != nil
+	})
+	return found
+}
+
+// part rules on one part.
+func (c *commandLine) part(p *Part, named *Rule) ruling {
+	l := newLine(p)
+	l.env = c.assigns
+	s := &subject{f: c.f, class: partClass(p), line: &l, hosts: p.Hosts, input: c.in}
+	s.files = c.targets(p)
+	out := c.rules.decide(s)
+	if out.behavior == Ask && named != nil && (out.why == WhyDefault || out.why == WhyDestructive || out.why == WhyOutside || out.why == WhyUnclear) {
+		return ruled(Allow, named, "allowed by the rule")
+	}
+	if out.behavior == Allow && out.rule != nil && out.rule.Redirects {
+		c.redirects = out.rule
+	}
+	return out
+}
+
+// redirected rules on a redirection beside a command whose rule allows it to be
+// redirected.
+func (c *commandLine) redirected(p *Part, was ruling) ruling {
+	if p.Argv != nil || was.why != WhyDefault {
+		return was
+	}
+	for i := range p.Files {
+		if f := &p.Files[i]; !f.Inside || f.Protected != "" {
+			return was
+		}
+	}
+	return ruled(Allow, c.redirects, "redirection allowed by the rule")
+}
+
+// targets are the files of a part. Where they really lead is looked up only for
+// rules that speak of files.
+func (c *commandLine) targets(p *Part) []target {
+	if len(p.Files) == 0 {
+		return nil
+	}
+	out := make([]target, len(p.Files))
+	for i := range p.Files {
+		f := &p.Files[i]
+		t := target{given: f.Path, write: f.Write}
+		t.PathFacts = PathFacts{Abs: f.Abs, Real: f.Abs, Inside: f.Inside, Protected: f.Protected, Secret: f.Secret, Device: loaded().devices[f.Abs]}
+		if f.Abs != "" && c.f.Paths != nil {
+			t.Real = c.f.pathFrom(f.Abs, "").Real
+		}
+		out[i] = t
+	}
+	return out
+}
+
+// partClass says what a part does, as the shipped rules see it.
+func partClass(p *Part) Class {
+	switch p.Kind {
+	case KindReadOnly, KindRead:
+		return ClassRead
+	case KindWrite:
+		if plainEdit(p) {
+			return ClassEdit
+		}
+	}
+	return ClassExec
+}
+
+// plainEdit reports whether a part only writes the files of the roots that it
+// names, by a command that cannot lose much.
+func plainEdit(p *Part) bool {
+	if len(p.Argv) > 0 {
+		switch path.Base(p.Argv[0]) {
+		case "mkdir", "touch", "cp", "mv":
+		default:
+			return false
+		}
+	}
+	for i := range p.Files {
+		f := &p.Files[i]
+		if f.Write && (f.Abs == "" || !f.Inside || f.Protected != "") {
+			return false
+		}
+	}
+	return len(p.Files) > 0
+}
