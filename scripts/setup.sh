@@ -23,3 +23,4 @@ need rg ripgrep
 need git git
 need setsid util-linux
 need strace strace
+need bwrap bubblewrap
