@@ -149,7 +149,7 @@ func levelsAbove(dir string) *ignoreLevel {
 	up := levelsAbove(parent)
 	_, err := os.Lstat(filepath.Join(parent, ".git"))
 	return newLevel(up, filepath.ToSlash(parent), err == nil, func(name string) (string, bool) {
-		return readIgnoreFile(os.Open(filepath.Join(parent, name)))
+		return readIgnoreFile(os.OpenFile(filepath.Join(parent, name), os.O_RDONLY|openNonblock, 0))
 	})
 }
 

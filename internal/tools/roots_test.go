@@ -103,6 +103,21 @@ func TestProcIsRefusedEvenWhenEverythingIsAllowed(t *testing.T) {
 	b.fails(t, "read_file", args{"file_path": "/dev/zero"}, "device")
 }
 
+// TestAFIFOAboveTheRootIsNotWaitedFor puts one where ignore files are read.
+func TestAFIFOAboveTheRootIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	above := t.TempDir()
+	makeFIFO(t, filepath.Join(above, ".gitignore"))
+	sub := filepath.Join(above, "sub")
+	if err := os.Mkdir(sub, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b := openToolBench(t, sub)
+	b.put(t, "a.txt", "needle\n")
+	wantText(t, b.ok(t, "grep_search", args{"pattern": "needle"}), "a.txt:1:needle")
+	wantText(t, b.ok(t, "list_directory", args{"path": "."}), "a.txt")
+}
+
 // TestSwappedSymlinksNeverLeadOutside swaps a directory and a symlink to the
 // outside as fast as possible while tools read and write beneath it.
 func TestSwappedSymlinksNeverLeadOutside(t *testing.T) {
