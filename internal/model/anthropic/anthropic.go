@@ -128,7 +128,7 @@ func refuseStatus(req *http.Request, next option.MiddlewareNext) (*http.Response
 // provider implements [model.Provider].
 type provider struct {
 	client sdk.Client
-	cache  cache
+	cache  model.EncodingCache[*encoded]
 }
 
 // Stream implements [model.Provider].

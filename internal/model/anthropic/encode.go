@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -93,18 +92,18 @@ type encoded struct {
 
 // encode returns the body of req.
 func (p *provider) encode(req *model.Request) ([]byte, error) {
-	turns := join(p.cache.encode(req.Messages))
+	turns := join(p.cache.Messages(req.Messages, encodeMessage))
 	switch {
 	case req.Model == "":
 		return nil, configError("no model is named")
 	case len(turns) == 0:
 		return nil, &model.Error{Kind: model.ErrBadRequest, Provider: name, Message: "the request has no message with content"}
 	}
-	h, err := marshal(newHead(req, startsUnthought(turns)))
+	h, err := model.EncodeJSON(newHead(req, startsUnthought(turns)))
 	if err != nil {
 		return nil, configError("encoding the request: " + err.Error())
 	}
-	tools, err := p.cache.encodeTools(req.Tools)
+	tools, err := p.cache.Tools(req.Tools, encodeTool)
 	if err != nil {
 		return nil, err
 	}
@@ -250,21 +249,16 @@ func appendCached(body, objects []byte) []byte {
 	return append(body, ","+cacheControl+"}"...)
 }
 
-// encodeTools returns the tools as comma-separated objects.
-func encodeTools(tools []model.ToolSpec) ([]byte, error) {
-	var list []byte
-	for _, t := range tools {
-		schema := t.Schema
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object"}`)
-		}
-		b, err := marshal(tool{Name: t.Name, Description: t.Description, InputSchema: schema})
-		if err != nil {
-			return nil, configError("encoding the schema of tool " + strconv.Quote(t.Name) + ": " + err.Error())
-		}
-		list = appendBlock(list, b)
+func encodeTool(t model.ToolSpec) ([]byte, error) {
+	schema := t.Schema
+	if len(schema) == 0 {
+		schema = json.RawMessage(`{"type":"object"}`)
 	}
-	return list, nil
+	b, err := model.EncodeJSON(tool{Name: t.Name, Description: t.Description, InputSchema: schema})
+	if err != nil {
+		return nil, configError("encoding the schema of tool " + strconv.Quote(t.Name) + ": " + err.Error())
+	}
+	return b, nil
 }
 
 // encodeMessage returns m in the API's form; a nil message is an empty one.
@@ -293,7 +287,7 @@ func (e *encoded) assistant(blocks []model.Block) {
 		case model.Thinking:
 			t := thinkingOf(b)
 			e.thinksFirst = e.thinksFirst || t != nil && len(e.rest) == 0
-			e.rest = appendBlock(e.rest, t)
+			e.rest = model.AppendElement(e.rest, t)
 		case model.Text:
 			block = textOf(b.Text)
 		case model.ToolUse:
@@ -301,7 +295,7 @@ func (e *encoded) assistant(blocks []model.Block) {
 			block = toolUseOf(b)
 		}
 		if block != nil {
-			e.rest = appendBlock(e.rest, block)
+			e.rest = model.AppendElement(e.rest, block)
 			end = len(e.rest)
 		}
 	}
@@ -313,13 +307,13 @@ func (e *encoded) user(blocks []model.Block) {
 	for _, b := range blocks {
 		r, ok := b.(model.ToolResult)
 		if !ok {
-			e.rest = appendBlock(e.rest, contentOf(b))
+			e.rest = model.AppendElement(e.rest, contentOf(b))
 			continue
 		}
 		result, aside := resultOf(r)
-		e.results = appendBlock(e.results, result)
+		e.results = model.AppendElement(e.results, result)
 		for _, b := range aside {
-			e.rest = appendBlock(e.rest, contentOf(b))
+			e.rest = model.AppendElement(e.rest, contentOf(b))
 		}
 	}
 }
@@ -328,9 +322,9 @@ func (e *encoded) user(blocks []model.Block) {
 func thinkingOf(t model.Thinking) []byte {
 	switch {
 	case t.Redacted != "" && (t.Sig.Provider == name || t.Sig.Provider == ""):
-		return mustMarshal(redactedBlock{Type: "redacted_thinking", Data: t.Redacted})
+		return model.MustEncodeJSON(redactedBlock{Type: "redacted_thinking", Data: t.Redacted})
 	case t.Redacted == "" && t.Sig.Provider == name && t.Sig.Value != "":
-		return mustMarshal(thinkingBlock{Type: "thinking", Thinking: t.Text, Signature: t.Sig.Value})
+		return model.MustEncodeJSON(thinkingBlock{Type: "thinking", Thinking: t.Text, Signature: t.Sig.Value})
 	}
 	return nil
 }
@@ -340,7 +334,7 @@ func textOf(s string) []byte {
 	if strings.TrimSpace(s) == "" {
 		return nil
 	}
-	return mustMarshal(textBlock{Type: "text", Text: s})
+	return model.MustEncodeJSON(textBlock{Type: "text", Text: s})
 }
 
 func toolUseOf(t model.ToolUse) []byte {
@@ -348,7 +342,7 @@ func toolUseOf(t model.ToolUse) []byte {
 	if len(input) == 0 || input[0] != '{' || !json.Valid(input) {
 		input = json.RawMessage("{}")
 	}
-	return mustMarshal(toolUseBlock{Type: "tool_use", ID: wireID(t.ID), Name: wireName(t.Name), Input: input})
+	return model.MustEncodeJSON(toolUseBlock{Type: "tool_use", ID: wireID(t.ID), Name: wireName(t.Name), Input: input})
 }
 
 // resultOf returns r, and those of its blocks that the API does not take
@@ -360,7 +354,7 @@ func resultOf(r model.ToolResult) (result []byte, aside []model.Block) {
 			aside = append(aside, b)
 			continue
 		}
-		content = appendBlock(content, contentOf(b))
+		content = model.AppendElement(content, contentOf(b))
 	}
 	if len(content) == 0 && r.IsError {
 		content = textOf("(the tool failed without a message)")
@@ -369,7 +363,7 @@ func resultOf(r model.ToolResult) (result []byte, aside []model.Block) {
 	if len(content) > 0 {
 		block.Content = append(append(json.RawMessage{'['}, content...), ']')
 	}
-	return mustMarshal(block), aside
+	return model.MustEncodeJSON(block), aside
 }
 
 // contentOf encodes a block of a user message or a tool result; nil if there
@@ -389,13 +383,13 @@ func contentOf(b model.Block) []byte {
 func imageOf(i model.Image) []byte {
 	switch {
 	case len(i.Data) == 0 && i.URL != "":
-		return mustMarshal(mediaBlock{Type: "image", Source: source{Type: "url", URL: i.URL}})
+		return model.MustEncodeJSON(mediaBlock{Type: "image", Source: source{Type: "url", URL: i.URL}})
 	case len(i.Data) == 0:
 		return textOf("[an empty image was left out]")
 	}
 	switch i.MediaType {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return mustMarshal(mediaBlock{Type: "image", Source: source{Type: "base64", MediaType: i.MediaType, Data: i.Data}})
+		return model.MustEncodeJSON(mediaBlock{Type: "image", Source: source{Type: "base64", MediaType: i.MediaType, Data: i.Data}})
 	}
 	return textOf("[an image was left out: the API does not take the type " + strconv.Quote(i.MediaType) + "]")
 }
@@ -405,40 +399,9 @@ func documentOf(d model.Document) []byte {
 	case len(d.Data) == 0:
 		return textOf("[an empty document was left out]")
 	case d.MediaType == "application/pdf":
-		return mustMarshal(mediaBlock{Type: "document", Title: d.Name, Source: source{Type: "base64", MediaType: d.MediaType, Data: d.Data}})
+		return model.MustEncodeJSON(mediaBlock{Type: "document", Title: d.Name, Source: source{Type: "base64", MediaType: d.MediaType, Data: d.Data}})
 	case strings.HasPrefix(d.MediaType, "text/"):
-		return mustMarshal(mediaBlock{Type: "document", Title: d.Name, Source: source{Type: "text", MediaType: "text/plain", Data: string(d.Data)}})
+		return model.MustEncodeJSON(mediaBlock{Type: "document", Title: d.Name, Source: source{Type: "text", MediaType: "text/plain", Data: string(d.Data)}})
 	}
 	return textOf("[a document was left out: the API does not take the type " + strconv.Quote(d.MediaType) + "]")
-}
-
-func appendBlock(list, block []byte) []byte {
-	if len(block) == 0 {
-		return list
-	}
-	if len(list) > 0 {
-		list = append(list, ',')
-	}
-	return append(list, block...)
-}
-
-// marshal is json.Marshal that leaves <, > and & as they are: source code is
-// full of them.
-func marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
-
-// mustMarshal is for the block structs above, whose only raw JSON was checked.
-func mustMarshal(v any) []byte {
-	b, err := marshal(v)
-	if err != nil {
-		panic("anthropic: encoding a block: " + err.Error())
-	}
-	return b
 }

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -108,15 +107,15 @@ type response struct {
 
 // encode returns the body of req.
 func (p *provider) encode(req *model.Request) ([]byte, error) {
-	turns := join(p.cache.encode(req.Messages))
+	turns := join(p.cache.Messages(req.Messages, encodeMessage))
 	if len(turns) == 0 {
 		return nil, &model.Error{Kind: model.ErrBadRequest, Provider: name, Message: "the request has no message with content"}
 	}
-	h, err := marshal(newHead(req))
+	h, err := model.EncodeJSON(newHead(req))
 	if err != nil {
 		return nil, configError("encoding the request: " + err.Error())
 	}
-	tools, err := p.cache.encodeTools(req.Tools)
+	tools, err := p.cache.Tools(req.Tools, encodeTool)
 	if err != nil {
 		return nil, err
 	}
@@ -279,17 +278,12 @@ func calledName(req *model.Request, id string) string {
 	return "unknown_tool"
 }
 
-// encodeTools returns the tools as comma-separated objects.
-func encodeTools(tools []model.ToolSpec) ([]byte, error) {
-	var list []byte
-	for _, t := range tools {
-		b, err := marshal(declaration{Name: t.Name, Description: t.Description, Parameters: t.Schema})
-		if err != nil {
-			return nil, configError("encoding the schema of tool " + strconv.Quote(t.Name) + ": " + err.Error())
-		}
-		list = appendPart(list, b)
+func encodeTool(t model.ToolSpec) ([]byte, error) {
+	b, err := model.EncodeJSON(declaration{Name: t.Name, Description: t.Description, Parameters: t.Schema})
+	if err != nil {
+		return nil, configError("encoding the schema of tool " + strconv.Quote(t.Name) + ": " + err.Error())
 	}
-	return list, nil
+	return b, nil
 }
 
 // encodeMessage returns m in the API's form; a nil message is an empty one.
@@ -404,7 +398,7 @@ func responseOf(r model.ToolResult, tool string) []byte {
 	} else {
 		res.Output = &said
 	}
-	return mustMarshal(responsePart{Response: functionResponse{ID: wireID(r.ToolUseID), Name: tool, Response: res}})
+	return model.MustEncodeJSON(responsePart{Response: functionResponse{ID: wireID(r.ToolUseID), Name: tool, Response: res}})
 }
 
 // partOf returns the part of a block of a user message or a tool result; nil if
@@ -434,34 +428,6 @@ func partOf(b model.Block) any {
 
 func (e *encoded) add(part any) {
 	if part != nil {
-		e.rest = appendPart(e.rest, mustMarshal(part))
+		e.rest = model.AppendElement(e.rest, model.MustEncodeJSON(part))
 	}
-}
-
-func appendPart(list, part []byte) []byte {
-	if len(list) > 0 {
-		list = append(list, ',')
-	}
-	return append(list, part...)
-}
-
-// marshal is json.Marshal that leaves <, > and & as they are: source code is
-// full of them.
-func marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
-
-// mustMarshal is for the part structs above, whose only raw JSON was checked.
-func mustMarshal(v any) []byte {
-	b, err := marshal(v)
-	if err != nil {
-		panic("gemini: encoding a part: " + err.Error())
-	}
-	return b
 }

@@ -115,7 +115,7 @@ func httpClient(c *http.Client) *http.Client {
 // provider implements [model.Provider].
 type provider struct {
 	options Options
-	cache   cache
+	cache   model.EncodingCache[*encoded]
 
 	gate  chan struct{} // held by who sets ready
 	ready *endpoint     // nil until the credentials are there

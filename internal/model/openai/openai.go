@@ -134,7 +134,7 @@ type provider struct {
 	name     string
 	client   *sdk.Client
 	dialect  dialect
-	cache    messageCache
+	cache    model.EncodingCache[*encoded]
 	learnt   learntQuirks
 	bodySize atomic.Int64 // of the last request, to size the next one
 }

@@ -38,7 +38,7 @@ func (d dialect) callID(id string) string {
 }
 
 // body encodes req. Only what changes from request to request is encoded anew:
-// messages come from the cache.
+// messages and tools come from the cache.
 func (p *provider) body(req *model.Request, q quirks) []byte {
 	dst := make([]byte, 0, int(p.bodySize.Load())+4096)
 	dst = append(dst, `{"model":`...)
@@ -46,7 +46,7 @@ func (p *provider) body(req *model.Request, q quirks) []byte {
 	dst = append(dst, `,"messages":[`...)
 	dst = p.appendMessages(dst, req)
 	dst = append(dst, ']')
-	dst = appendTools(dst, req.Tools)
+	dst = p.appendTools(dst, req.Tools)
 	dst = append(dst, `,"stream":true`...)
 	if !q.has(noStreamOptions) {
 		dst = append(dst, `,"stream_options":{"include_usage":true}`...)
@@ -132,28 +132,26 @@ func hasAnyPrefix(s string, prefixes ...string) bool {
 	return false
 }
 
-func appendTools(dst []byte, tools []model.ToolSpec) []byte {
-	if len(tools) == 0 {
+func (p *provider) appendTools(dst []byte, tools []model.ToolSpec) []byte {
+	list, _ := p.cache.Tools(tools, encodeTool) // which never fails
+	if len(list) == 0 {
 		return dst
 	}
-	dst = append(dst, `,"tools":[`...)
-	for i, t := range tools {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"type":"function","function":{"name":`...)
-		dst = appendString(dst, wireName(t.Name))
-		dst = append(dst, `,"description":`...)
-		dst = appendString(dst, t.Description)
-		dst = append(dst, `,"parameters":`...)
-		if len(t.Schema) > 0 {
-			dst = append(dst, t.Schema...)
-		} else {
-			dst = append(dst, `{"type":"object","properties":{}}`...)
-		}
-		dst = append(dst, '}', '}')
+	return append(append(append(dst, `,"tools":[`...), list...), ']')
+}
+
+// encodeTool returns t in the API's form. Its error is always nil.
+func encodeTool(t model.ToolSpec) ([]byte, error) {
+	b := []byte(`{"type":"function","function":{"name":`)
+	b = appendString(b, wireName(t.Name))
+	b = appendString(append(b, `,"description":`...), t.Description)
+	b = append(b, `,"parameters":`...)
+	if len(t.Schema) > 0 {
+		b = append(b, t.Schema...)
+	} else {
+		b = append(b, `{"type":"object","properties":{}}`...)
 	}
-	return append(dst, ']')
+	return append(b, '}', '}'), nil
 }
 
 // encoded is one message in the API's form. A user message may become several:
@@ -162,7 +160,6 @@ type encoded struct {
 	calls   []string // assistant: ids of its tool calls
 	results []encodedResult
 	rest    []byte // the message itself; nil if nothing is left to say
-	used    uint64 // cache clock at the last use
 }
 
 type encodedResult struct {
@@ -180,7 +177,9 @@ func (p *provider) appendMessages(dst []byte, req *model.Request) []byte {
 		w.begin()
 		w.dst = append(appendString(append(w.dst, `{"role":"system","content":`...), req.System), '}')
 	}
-	p.cache.use(req.Messages, p.encode, w.message)
+	for _, m := range p.cache.Messages(req.Messages, p.encode) {
+		w.message(m)
+	}
 	w.missing()
 	return w.dst
 }

@@ -1,9 +1,11 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -326,24 +328,26 @@ func TestQueryOfTheBaseURLIsSent(t *testing.T) {
 	}
 }
 
-func TestMessagesAreEncodedOnceAndForgottenWhenUnused(t *testing.T) {
+func TestToolsAndMessagesFromTheCacheAreTheFreshOnes(t *testing.T) {
 	t.Parallel()
-	var c messageCache
-	count := 0
-	encode := func(*model.Message) *encoded { count++; return &encoded{} }
-	var history []*model.Message
-	for range 100 {
-		history = append(history, user(model.Text{Text: "x"}))
-		c.use(history, encode, func(*encoded) {})
+	p, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if count != 100 {
-		t.Errorf("encoded %d times for 100 messages", count)
-	}
-	other := []*model.Message{user()}
-	for range cacheRequests {
-		c.use(other, encode, func(*encoded) {})
-	}
-	if len(c.entries) != 1 {
-		t.Errorf("%d encodings kept, want 1", len(c.entries))
+	first := corpusRequest()
+	changed := *first
+	changed.Tools = append(slices.Clone(first.Tools), model.ToolSpec{Name: "one.more", Description: "<new>"})
+	changed.Messages = append(slices.Clone(first.Messages), user(model.Text{Text: "go on"}))
+	none := changed
+	none.Tools = nil
+	for i, req := range []*model.Request{first, &changed, first, &none, &changed} {
+		fresh, err := New(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := p.(*provider).body(req, 0), fresh.(*provider).body(req, 0)
+		if !bytes.Equal(got, want) {
+			t.Errorf("request %d\nwant %s\ngot  %s", i, want, got)
+		}
 	}
 }
