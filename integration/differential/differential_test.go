@@ -229,7 +229,7 @@ func (c *campaign) batch(t *testing.T, n int) {
 func (c *campaign) note(t *testing.T, f finding) {
 	var left []effect
 	for _, e := range f.effects {
-		if k := knownFor(e, f.effects); k != nil {
+		if k := knownFor(f, e); k != nil {
 			c.known[k.name]++
 			continue
 		}
@@ -245,7 +245,8 @@ func (c *campaign) note(t *testing.T, f finding) {
 		c.seen[e.kind()] = true
 	}
 	f = c.s.minimise(t, f)
-	f.effects = slices.DeleteFunc(f.effects, func(e effect) bool { return knownFor(e, f.effects) != nil })
+	whole := finding{cmd: f.cmd, effects: slices.Clone(f.effects)}
+	f.effects = slices.DeleteFunc(f.effects, func(e effect) bool { return knownFor(whole, e) != nil })
 	c.fresh = append(c.fresh, f)
 	t.Error(describe(f))
 }

@@ -47,8 +47,12 @@ var innards = map[string][]string{
 	"diff3":         {"diff"},
 	"dpkg":          {"dpkg-query"},
 	"bash":          {"time"}, // behind a | it is no word of the shell
+	"zcat":          {"gzip"},
+	"zgrep":         {"gzip", "zcat", "grep", "sed", "cat", "bzip2", "xz"},
+	"zless":         {"gzip", "less"},
 	"man":           {"apropos", "whatis"},
 	"lsb_release":   {"getopt", "cut", "tr", "sed", "head", "dpkg-query", "apt-cache", "basename"},
+	"sh":            {"time"},
 	"git":           {"git-bisect", "git-submodule"},
 	"git-bisect":    strings.Fields(gitScript),
 	"git-submodule": strings.Fields(gitScript),

@@ -82,7 +82,7 @@ func (g *generator) loadRows(t *testing.T) {
 var builtins = strings.Fields("echo printf true false : test [ type exit return break continue shift times umask ulimit caller dirs help jobs wait pwd")
 
 // slow are commands that only cost time, or never end.
-var slow = regexp.MustCompile(`\b(sleep|yes|factor)\b|\btail\b[^|;&]* (-[a-zA-Z]*[fF]|--follow|--retry|--pid)|/dev/(zero|u?random|full|tty)|\b(npm|pip3?|cargo|go|gofmt|locale|apropos|locate|apt-cache)\b|while (true|:)|until|--disk-usage`)
+var slow = regexp.MustCompile(`\b(sleep|yes|factor)\b|\btail\b[^|;&]* (-[a-zA-Z]*[fF]|--follow|--retry|--pid)|/dev/(zero|u?random|full|tty|stdout|fd/1) *($|[^ <>|&;])|/dev/(zero|u?random|full|tty)|\b(npm|pip3?|cargo|go|gofmt|locale|vim|java|kubectl|docker|apropos|locate|apt-cache)\b|while (true|:)|until|--disk-usage`)
 
 func (g *generator) loadCorpus(t *testing.T) {
 	t.Helper()
@@ -303,7 +303,7 @@ func (g *generator) disguise(s string) string {
 		"%s 2<a.txt 2>/dev/stderr", "%s > /dev/null/../pwned", "%s &> /dev/null", "%s >| /dev/null", "%s <> %p", "%s >&2", "%s 2>&-", "%s >/dev/stderr", "%s > /proc/self/fd/1", "%s <&0", "LC_ALL=C %s", "x=%p %s", "x=%p; %s $x", "GIT_PAGER=cat %s", "GIT_OPTIONAL_LOCKS=0 %s", "TERM=xterm LANG=C %s", "NO_COLOR=1 %s",
 		"timeout 1 %s", "timeout -s KILL 1 %s", "nice %s", "nice -n 5 %s", "nohup %s", "nohup %s >/dev/null 2>&1", "stdbuf -oL %s", "env %s", "env A=b %s", "env -i %s", "env -u x %s", "command %s", "builtin %s", "time %s", "time -p %s", "setsid %s", "ionice -c 3 %s", "taskset 1 %s", "/usr/bin/%s", "\\%s", "! %s", "exec %s", "command -v %s", "xargs %s < %p", "xargs -a %p %s", "xargs -n1 %s < list0", "xargs -0 %s < list0",
 		"(%s)", "{ %s; }", "if %s; then %s; fi", "for f in %p; do %s; done", "for f in *; do %s \"$f\"; done", "for f in *; do %s $f; done", "while read -r l; do %s; done < %p", "%s &", "%s & wait", "echo $(%s)", "echo \"$(%s)\"", "echo `%s`", "cat <(%s)", "%s > >(cat)", "[[ -n $(%s) ]]", "case $(%s) in *) true;; esac", "f() { %s; }; f", "bash -c %q", "sh -c %q", "bash -c %q _ %p", "eval %q",
-		"cd %p && %s", "cd odd; %s *", "cd %p; %s", "(cd odd && %s *)", "%s && %s", "%s || true", "%s; %s", "true && %s", "a=(%p); %s \"${a[@]}\"", "((i++)); %s", "%s # comment", "%s \\\n  %p", "coproc %s", "echo ${x:=%p}; %s $x", "echo $((x=1)); %s", "%s *", "%s -- *", "%s | tee /dev/null", "%s | sort | uniq -c", "%s | while read x; do echo $x; done", "%s |& cat", "set -e; %s", "set -o pipefail; %s | cat", "printf -v x a; %s $x", "PS4='$(./evil)' ; %s", "export LC_ALL=C; %s", "test -n \"$(%s)\" && echo x", "%s {a,b}.txt", "echo a | %s -", "busybox %s", "find . -exec %s {} +", "find . -name '*.txt' -exec %s {} \\;",
+		"cd %p && %s", "cd odd; %s *", "cd %p; %s", "(cd odd && %s *)", "%s && %s", "%s || true", "%s; %s", "true && %s", "a=(%p); %s \"${a[@]}\"", "((i++)); %s", "%s # comment", "%s # comment \\\n%s", "%s #\\\n%p", "echo %p | sh -V", "%s | sh --version", "%s | vim -V", "%s \\\n  %p", "coproc %s", "echo ${x:=%p}; %s $x", "echo $((x=1)); %s", "%s *", "%s -- *", "%s | tee /dev/null", "%s | sort | uniq -c", "%s | while read x; do echo $x; done", "%s |& cat", "set -e; %s", "set -o pipefail; %s | cat", "printf -v x a; %s $x", "PS4='$(./evil)' ; %s", "export LC_ALL=C; %s", "test -n \"$(%s)\" && echo x", "%s {a,b}.txt", "echo a | %s -", "busybox %s", "find . -exec %s {} +", "find . -name '*.txt' -exec %s {} \\;",
 	}
 	f := g.one(forms)
 	f = strings.ReplaceAll(f, "%q", quote(s))

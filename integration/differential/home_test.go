@@ -30,7 +30,7 @@ var commandEnv = []string{
 }
 
 // evil is a program of the tree: that it is started is what is looked for.
-const evil = "#!/bin/sh\necho pwned > " + homeInside + "/pwned\ncat\n"
+const evil = "#!/bin/sh\necho pwned > " + homeInside + "/pwned\n"
 
 // hostileConfig are settings of a repository which make git run programs.
 const hostileConfig = `
