@@ -9,9 +9,11 @@ import (
 )
 
 // outputs carries what a child writes to the writers of its Command: one pipe
-// for each, or one for both when they are the same value.
+// for each, or one for both when they are the same value. It also carries the
+// other way what the child is given to read.
 type outputs struct {
-	null    *os.File   // stdin, and the output that nobody wants
+	null    *os.File   // stdin if there is none, and the output that nobody wants
+	stdin   *input     // nil: there is none
 	child   []*os.File // fds 0, 1, 2 of the child
 	streams []stream
 	left    atomic.Int32
@@ -23,13 +25,36 @@ type stream struct {
 	dst  io.Writer
 }
 
+// input is what a child is given to read.
+type input struct {
+	r, w *os.File
+	text []byte
+	done chan struct{} // closed when all is written, or nobody reads it any more
+}
+
+// write hands the text over. Close of w ends it.
+func (i *input) write() {
+	defer close(i.done)
+	_, _ = i.w.Write(i.text) // a child need not read it
+	_ = i.w.Close()
+}
+
 // openOutputs opens the pipes. finish or abandon closes them.
-func openOutputs(stdout, stderr io.Writer) (*outputs, error) {
+func openOutputs(stdin []byte, stdout, stderr io.Writer) (*outputs, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	o := &outputs{null: null, child: []*os.File{null}, done: make(chan struct{})}
+	if stdin != nil {
+		r, w, err := os.Pipe()
+		if err != nil {
+			o.abandon()
+			return nil, fmt.Errorf("opening a pipe: %w", err)
+		}
+		o.stdin = &input{r: r, w: w, text: stdin, done: make(chan struct{})}
+		o.child[0] = r
+	}
 	out, err := o.open(stdout)
 	if err != nil {
 		o.abandon()
@@ -88,6 +113,9 @@ func (o *outputs) childFiles() []*os.File { return o.child }
 // abandon closes everything; nothing was started.
 func (o *outputs) abandon() {
 	o.closeChildSide()
+	if o.stdin != nil {
+		_ = o.stdin.w.Close()
+	}
 	for _, s := range o.streams {
 		_ = s.r.Close()
 	}
@@ -95,6 +123,9 @@ func (o *outputs) abandon() {
 
 func (o *outputs) closeChildSide() {
 	_ = o.null.Close()
+	if o.stdin != nil {
+		_ = o.stdin.r.Close()
+	}
 	for _, s := range o.streams {
 		_ = s.w.Close()
 	}
@@ -103,6 +134,9 @@ func (o *outputs) closeChildSide() {
 // start begins to copy; the child has its ends by now. finish ends it.
 func (o *outputs) start() {
 	o.closeChildSide()
+	if o.stdin != nil {
+		go o.stdin.write()
+	}
 	for _, s := range o.streams {
 		go o.copy(s)
 	}
@@ -133,6 +167,10 @@ func (o *outputs) copy(s stream) {
 // finish waits for the copying to end, at most d, then cuts it: by now only
 // somebody outside the tree can hold a pipe open. No copier is left after it.
 func (o *outputs) finish(d time.Duration) {
+	if o.stdin != nil {
+		_ = o.stdin.w.Close() // it ends a write that nobody reads
+		<-o.stdin.done
+	}
 	if !waitFor(o.done, d) {
 		for _, s := range o.streams {
 			if s.r.SetReadDeadline(time.Now()) != nil {

@@ -248,3 +248,46 @@ func BenchmarkBareTrue(b *testing.B) {
 		}
 	}
 }
+
+func TestStdinIsWhatIsGiven(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := bash("cat; echo end")
+	c.Stdin, c.Stdout = bytes.Repeat([]byte("0123456789abcdef"), 1<<14), &out // more than a pipe holds
+	if got := start(t, c).Wait(); got.Code != 0 {
+		t.Errorf("exit = %+v", got)
+	}
+	if want := string(c.Stdin) + "end\n"; out.String() != want {
+		t.Errorf("%d bytes came back, want %d", out.Len(), len(want))
+	}
+}
+
+func TestStdinThatIsEmptyEnds(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := bash("[ -p /dev/stdin ] && wc -c")
+	c.Stdin, c.Stdout = []byte{}, &out
+	start(t, c).Wait()
+	if strings.TrimSpace(out.String()) != "0" {
+		t.Errorf("got %q", &out)
+	}
+}
+
+func TestStdinThatNobodyReadsHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"exits at once":      "exit 4",
+		"closes it":          "exec <&-; exit 4",
+		"a stray has it":     "(trap '' TERM; exec >&- 2>&-; sleep 300) <&0 & exit 4",
+		"one line is enough": "read -r x; exit 4",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := bash(script)
+			c.Stdin = bytes.Repeat([]byte("line\n"), 1<<18)
+			if got := timed(t, 5*time.Second, start(t, c).Wait); got.Code != 4 {
+				t.Errorf("exit = %+v", got)
+			}
+		})
+	}
+}

@@ -24,6 +24,9 @@ type Command struct {
 	// Env is the whole environment; nil means none, not ours. On Linux the
 	// variable AGENT_TREE is added to it, by which strays are found again.
 	Env []string
+	// Stdin is what the child can read, and then the end; nil: nothing at all. It
+	// need not read it.
+	Stdin []byte
 	// Stdout takes the output, from one goroutine; nil throws it away. An error
 	// of it stops the copying, not the command. It should not block for long.
 	Stdout  io.Writer
