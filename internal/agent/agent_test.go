@@ -336,6 +336,10 @@ func TestAnswersToPermissionQuestions(t *testing.T) {
 	}{
 		{"allow", policy.Answer{Allow: true}, nil, `change{"a":1}`, true, false},
 		{"allow with other input", policy.Answer{Allow: true, UpdatedInput: json.RawMessage(`{"b":2}`)}, nil, `change{"b":2}`, true, false},
+		{"an empty other input changes nothing", policy.Answer{Allow: true, UpdatedInput: json.RawMessage(`{}`)}, nil, `change{"a":1}`, true, false},
+		{"an approval of another call denies", policy.Answer{Allow: true, ToolUseID: "t9", Hash: policy.Bind("change", json.RawMessage(`{"a":1}`))}, nil, "another call", false, false},
+		{"an approval of another input denies", policy.Answer{Allow: true, ToolUseID: "t1", Hash: policy.Bind("change", json.RawMessage(`{"a":2}`))}, nil, "another call", false, false},
+		{"an approval of nothing denies", policy.Answer{Allow: true, ToolUseID: "t1"}, nil, "another call", false, false},
 		{"zero answer denies", policy.Answer{}, nil, "does not want", false, false},
 		{"deny with a message", policy.Answer{Message: "not there"}, nil, "not there", false, false},
 		{"deny and stop", policy.Answer{Message: "stop it", Interrupt: true}, nil, "stop it", false, true},
@@ -350,7 +354,11 @@ func TestAnswersToPermissionQuestions(t *testing.T) {
 					if p := q.(policy.ToolPermission); p.ToolUseID != "t1" || p.ToolName != "change" || string(p.Input) != `{"a":1}` {
 						t.Errorf("question = %+v", p)
 					}
-					return tt.answer, tt.err
+					ans := tt.answer
+					if ans.ToolUseID == "" {
+						ans.ToolUseID, ans.Hash = "t1", policy.Bind("change", json.RawMessage(`{"a":1}`))
+					}
+					return ans, tt.err
 				})
 			}, calls(call{"change", "t1", `{"a":1}`}, call{"change2", "t2", `{}`}), says("ok"))
 			res := r.run(t.Context(), "hi")[0]
@@ -364,6 +372,38 @@ func TestAnswersToPermissionQuestions(t *testing.T) {
 				t.Errorf("terminal reason = %s", res.Terminal)
 			}
 			checkHistory(t, r.c.history)
+		})
+	}
+}
+
+func TestAnApprovalIsRemembered(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		scope policy.Scope
+		asked int
+		saved int
+	}{{policy.ScopeOnce, 2, 0}, {policy.ScopeSession, 1, 0}, {policy.ScopeLocal, 1, 1}} {
+		t.Run(string(tt.scope), func(t *testing.T) {
+			t.Parallel()
+			asked, saved := 0, 0
+			r := newRig(t, func(c *Config) {
+				c.Asker = askFunc(func(_ context.Context, q policy.Question) (policy.Answer, error) {
+					asked++
+					ans := q.(policy.ToolPermission).Allow()
+					ans.Remember = tt.scope
+					return ans, nil
+				})
+				c.Save = func(scope policy.Scope, rule policy.Rule) error {
+					saved++
+					if scope != tt.scope || rule.Text != "change" {
+						t.Errorf("saved %s %s", scope, rule.Text)
+					}
+					return errors.New("disk full")
+				}
+			}, calls(call{"change", "t1", `{"a":1}`}), calls(call{"change", "t2", `{"a":1}`}), says("ok"))
+			if res := r.run(t.Context(), "hi")[0]; len(res.Denials) > 0 || asked != tt.asked || saved != tt.saved {
+				t.Errorf("asked %d times and saved %d, want %d and %d; denials %v", asked, saved, tt.asked, tt.saved, res.Denials)
+			}
 		})
 	}
 }

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -88,18 +87,12 @@ func (t *turn) isFree(u model.ToolUse) bool {
 	if !ok || u.Invalid != "" || !tool.Spec().ReadOnly {
 		return false
 	}
-	return t.decide(tool, u).Behavior == policy.Allow
-}
-
-func (t *turn) decide(tool tools.Tool, u model.ToolUse) policy.Decision {
-	return t.c.cfg.Policy.Decide(t.facts(tool, u))
-}
-
-// facts are what policy judges a call by.
-func (t *turn) facts(tool tools.Tool, u model.ToolUse) policy.Facts {
-	f := t.c.cfg.Facts
-	f.Tool, f.Class, f.Input, f.Mode = u.Name, tool.Spec().Class, u.Input, t.mode()
-	return f
+	u, f, err := t.facts(tool, u)
+	if err != nil {
+		return false
+	}
+	d := t.c.cfg.Policy.Decide(f)
+	return d.Behavior == policy.Allow && len(d.Checkers) == 0
 }
 
 // runGroup runs calls side by side and returns their outcomes in order.
@@ -160,45 +153,11 @@ func (t *turn) runOne(ctx context.Context, u model.ToolUse, halted bool) (o outc
 	if !ok {
 		return failed(u, t.unknownTool(u.Name))
 	}
-	u, denied := t.permit(ctx, tool, u)
+	p, denied := t.permit(ctx, tool, u)
 	if denied != nil {
 		return *denied
 	}
-	return t.call(ctx, tool, u)
-}
-
-// permit asks policy, and whoever answers its questions. It returns the call as
-// it may run, or what to answer instead.
-func (t *turn) permit(ctx context.Context, tool tools.Tool, u model.ToolUse) (model.ToolUse, *outcome) {
-	d := t.decide(tool, u)
-	switch d.Behavior {
-	case policy.Allow:
-		return u, nil
-	case policy.Deny:
-		return u, denied(u, d.Reason, "Permission to use "+u.Name+" was denied: "+d.Reason+".", false)
-	}
-	ans, err := t.c.cfg.Asker.Ask(ctx, policy.ToolPermission{
-		ToolName: u.Name, ToolUseID: u.ID, Input: u.Input, Class: tool.Spec().Class, Reason: d.Reason,
-	})
-	switch {
-	case context.Cause(ctx) != nil:
-		return u, denied(u, "interrupted", "The call was not run: the request was interrupted by the user.", false)
-	case errors.Is(err, policy.ErrNoUser):
-		return u, denied(u, d.Reason+", and nobody is there to ask", "Permission to use "+u.Name+
-			" was denied: it needs an approval and nobody is there to give it. Go on without it, or say in your answer what you would have done.", false)
-	case err != nil:
-		return u, denied(u, err.Error(), "Permission to use "+u.Name+" was denied: "+err.Error()+".", false)
-	case !ans.Allow:
-		return u, denied(u, orElse(ans.Message, "denied by the user"),
-			orElse(ans.Message, "The user does not want this call to run. Ask what to do instead, or go on without it."), ans.Interrupt)
-	}
-	if ans.UpdatedInput != nil {
-		u.Input = ans.UpdatedInput
-		if again := t.decide(tool, u); again.Behavior == policy.Deny {
-			return u, denied(u, again.Reason, "Permission to use "+u.Name+" was denied: "+again.Reason+".", false)
-		}
-	}
-	return u, nil
+	return t.call(ctx, tool, p)
 }
 
 func orElse(s, other string) string {
@@ -209,9 +168,10 @@ func orElse(s, other string) string {
 }
 
 // call runs an allowed call.
-func (t *turn) call(ctx context.Context, tool tools.Tool, u model.ToolUse) outcome {
+func (t *turn) call(ctx context.Context, tool tools.Tool, p permitted) outcome {
+	u := p.use
 	t.c.send(ctx, &ToolStarted{ToolUseID: u.ID, Name: u.Name, Input: u.Input})
-	res := tool.Run(ctx, &tools.Call{ID: u.ID, Input: u.Input, Progress: t.progress(ctx, u)})
+	res := tool.Run(ctx, &tools.Call{ID: u.ID, Input: u.Input, Granted: p.granted, Progress: t.progress(ctx, u)})
 	o := outcome{result: model.ToolResult{
 		ToolUseID: u.ID, Name: u.Name, IsError: res.IsError, Blocks: t.bounded(u, res.Blocks),
 	}}

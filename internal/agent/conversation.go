@@ -68,6 +68,12 @@ type Config struct {
 	Facts   policy.Facts // what is the same for every call: where it is made, and whether somebody can be asked
 	Mode    policy.Mode
 	Asker   policy.Asker
+	// Check runs an external safety checker on a call; nil: none can be run, and
+	// a call that one must see is denied.
+	Check func(ctx context.Context, c *policy.Checker, f policy.Facts) (policy.Behavior, string)
+	// Save keeps a rule that the user approved for longer than this session; nil:
+	// it holds for the session.
+	Save   func(scope policy.Scope, r policy.Rule) error
 	Ledger  *usage.Ledger
 
 	Transcript     Transcript // nil: nothing is kept

@@ -216,17 +216,30 @@ func (c *chat) Ask(ctx context.Context, q policy.Question) (policy.Answer, error
 
 func (c *chat) askPermission(ctx context.Context, q policy.ToolPermission) (policy.Answer, error) {
 	c.newline()
-	c.print(fmt.Sprintf("%s wants to run:\n%s\n", q.ToolName, visible(indented(q.Input), 100_000)))
+	c.print(fmt.Sprintf("%s wants to run:\n%s\n  (it asks because: %s)\n", policy.Visible(q.ToolName), policy.Visible(indented(q.Input)), q.Reason))
+	prompt := "Allow it? [y/n] "
+	if q.Always != nil {
+		c.print(fmt.Sprintf("  s: also for the rest of this session; a: always in this project, by the rule %s\n", policy.Visible(q.Always.Text)))
+		prompt = "Allow it? [y/n/s/a] "
+	}
 	for {
-		line, err := c.answer(ctx, "Allow it? [y/n] ")
+		line, err := c.answer(ctx, prompt)
 		if err != nil {
 			return policy.Answer{}, err
 		}
+		allow := q.Allow()
 		switch strings.ToLower(strings.TrimSpace(line)) {
 		case "y", "yes":
-			return policy.Answer{Allow: true}, nil
+			return allow, nil
 		case "n", "no":
 			return policy.Answer{}, nil
+		case "s", "session":
+			allow.Remember = policy.ScopeSession
+		case "a", "always":
+			allow.Remember = policy.ScopeLocal
+		}
+		if q.Always != nil && allow.Remember != policy.ScopeOnce {
+			return allow, nil
 		}
 	}
 }

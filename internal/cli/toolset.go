@@ -31,7 +31,7 @@ func (w *wiring) newToolset() (*toolset, error) {
 	}
 	t := &toolset{roots: roots}
 	w.place = w.findPlace(roots)
-	list := tools.NewFileTools(tools.FileConfig{Roots: roots, State: tools.NewFileState()})
+	list := tools.NewFileTools(tools.FileConfig{Roots: roots, State: tools.NewFileState(), Hidden: w.hides})
 	list = append(list, w.newShell(t)...)
 	list = append(list, w.newFetch(), tools.NewTodoWrite(new(tools.TodoList)), tools.NewAskUser(w.asker))
 	t.registry, err = w.offered(tools.NewRegistry(list...))
@@ -120,4 +120,11 @@ func (w *wiring) findPlace(roots *tools.Roots) policy.Facts {
 		}
 	}
 	return f
+}
+
+// hides says why a search must leave out a file; "" if it need not.
+func (w *wiring) hides(abs string) string {
+	f := w.place
+	f.Mode = w.set.Mode()
+	return w.engine.Hides(f, abs)
 }

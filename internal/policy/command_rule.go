@@ -47,11 +47,8 @@ func prefixSpec(head string) (*commandSpec, error) {
 
 // wildIn reports whether an unescaped * is in s.
 func wildIn(s string) bool {
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '*':
+	for i := range len(s) {
+		if s[i] == '*' && (i == 0 || s[i-1] != '\\') {
 			return true
 		}
 	}

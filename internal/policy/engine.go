@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -196,6 +197,12 @@ func newSubject(f *Facts, in *input) (*subject, *ruling) {
 	if !isFile {
 		return s, s.addHost()
 	}
+	for _, t := range f.Touches {
+		s.files = append(s.files, target{PathFacts: f.Path(t.Path), given: t.Path, write: t.Write, dir: t.Dir})
+	}
+	if f.Touches != nil {
+		return s, nil
+	}
 	raw, ok := in.str(t.key)
 	if !ok || raw == "" {
 		if !t.dir {
@@ -205,6 +212,39 @@ func newSubject(f *Facts, in *input) (*subject, *ruling) {
 	}
 	s.files = []target{{PathFacts: f.Path(raw), given: raw, write: t.write, dir: t.dir}}
 	return s, nil
+}
+
+// Outside returns where the files of a call really lead that are outside of the
+// working directories: what an allowed call must be granted. What can't be told
+// isn't among them.
+func Outside(f Facts) []string {
+	if fileTools[f.Tool] == (fileTool{}) {
+		return nil
+	}
+	s, bad := newSubject(&f, &input{raw: f.Input})
+	if bad != nil {
+		return nil
+	}
+	var out []string
+	for i := range s.files {
+		if t := &s.files[i]; !t.Inside && !t.Device && t.Real != "" {
+			out = append(out, t.Real)
+		}
+	}
+	return out
+}
+
+// Hides says why the contents of a file must not be shown without a person's
+// word: it holds secrets, or a rule denies or asks for reading it; "" if they
+// may be. The path is absolute. It does no I/O, whatever the facts.
+func (e *Engine) Hides(f Facts, abs string) string {
+	f.Tool, f.Class, f.Paths = "read_file", ClassRead, nil
+	f.Touches, f.Input = []Touch{{Path: abs}}, json.RawMessage("{}")
+	s, _ := newSubject(&f, &input{raw: f.Input})
+	if out := e.current().decide(s); out.behavior != Allow {
+		return out.reason
+	}
+	return ""
 }
 
 func errText(err error) string {

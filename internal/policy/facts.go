@@ -23,6 +23,8 @@ type Facts struct {
 	Input json.RawMessage // with our names of the keys
 	Mode  Mode
 
+	Touches []Touch // the files that the call acts on, as its tool says; nil: by the input's usual keys
+
 	Interactive bool           // somebody is there to be asked
 	Agent       string         // the sub-agent that calls; empty: the conversation itself
 	Server      string         // the MCP server that has the tool; empty: read off the tool's name
@@ -34,6 +36,13 @@ type Facts struct {
 	Home    string   // absolute; empty: not known, and then no ~ is certain
 	Guarded []string // absolute paths protected besides the shipped ones, such as the agent's own home
 	Paths   Paths    // looks at the file system; nil: paths are judged by their text alone
+}
+
+// Touch is a file or directory that a call acts on.
+type Touch struct {
+	Path  string // as the tool will resolve it
+	Write bool
+	Dir   bool // all that is beneath it, too
 }
 
 // HookDecision is what hooks said of one call. An allow replaces the question
@@ -85,6 +94,20 @@ type PartDecision struct {
 }
 
 var errTrailing = errors.New("there is text after the object")
+
+// Stricter returns the decision after a checker had its say: a stricter word
+// counts, a laxer one doesn't. What isn't a behaviour denies.
+func (d Decision) Stricter(b Behavior, c *Checker, reason string) Decision {
+	if severity(b) <= severity(d.Behavior) {
+		return d
+	}
+	d.Behavior, d.Why, d.Rule, d.Origin = b, WhyRule, c.Rule.Text, c.Rule.Origin
+	if b != Ask {
+		d.Behavior = Deny
+	}
+	d.Reason = Visible("the " + c.Rule.Text + " says: " + reason)
+	return d
+}
 
 // ruling is what was decided of one subject.
 type ruling struct {

@@ -6,6 +6,8 @@ package policy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 )
@@ -22,11 +24,12 @@ const (
 	ClassInteract Class = "interact" // asks the user something
 	ClassInternal Class = "internal" // changes only the agent's own state (todo list, task control)
 	ClassMCP      Class = "mcp"
+	ClassPlan     Class = "plan" // asks for a plan to be approved
 	ClassOther    Class = "other"
 )
 
 // classes are all of them.
-var classes = [...]Class{ClassRead, ClassEdit, ClassExec, ClassFetch, ClassInteract, ClassInternal, ClassMCP, ClassOther}
+var classes = [...]Class{ClassRead, ClassEdit, ClassExec, ClassFetch, ClassInteract, ClassInternal, ClassMCP, ClassPlan, ClassOther}
 
 // Question is something only a person (or the host in their place) can
 // answer: ToolPermission or AskUser.
@@ -40,6 +43,27 @@ type ToolPermission struct {
 	Class     Class
 	Title     string // one line: what would happen
 	Reason    string // why it asks
+	Why       Why    // the kind of reason
+	Path      string // the path that made it ask; empty: none did
+
+	Suggestions []Suggestion
+	Always      *Rule  // would allow this call from now on; nil: no rule can
+	Hash        string // of the tool and the exact input: see Bind
+}
+
+// Bind returns what an approval of a call is bound to besides its id: a hash of
+// the tool's name and the exact bytes of its input.
+func Bind(tool string, input json.RawMessage) string {
+	h := sha256.New()
+	h.Write([]byte(tool))
+	h.Write([]byte{0})
+	h.Write(input)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Allow returns the answer that allows this call and no other one.
+func (q ToolPermission) Allow() Answer {
+	return Answer{Allow: true, ToolUseID: q.ToolUseID, Hash: q.Hash}
 }
 
 // AskUser carries the model's own questions to the user.
@@ -65,9 +89,25 @@ type UserOption struct {
 func (ToolPermission) isQuestion() {}
 func (AskUser) isQuestion()        {}
 
-// Answer is the reply to a Question. The zero value denies.
+// Scope says for how long, and where, an approval holds.
+type Scope string
+
+// Scopes.
+const (
+	ScopeOnce    Scope = ""        // for this call
+	ScopeSession Scope = "session" // while the program runs
+	ScopeLocal   Scope = "local"   // in this project, for this user
+	ScopeUser    Scope = "user"    // everywhere, for this user
+)
+
+// Answer is the reply to a Question. The zero value denies. An Answer that
+// allows a call carries the call's id and hash (see ToolPermission.Allow): one
+// that is bound to another call denies.
 type Answer struct {
 	Allow        bool
+	ToolUseID    string
+	Hash         string
+	Remember     Scope             // of an allowed call: also from now on, by the question's Always
 	Message      string            // shown to the model on denial
 	UpdatedInput json.RawMessage   // nil: unchanged
 	Interrupt    bool              // a denial that also ends the turn

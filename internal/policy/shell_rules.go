@@ -77,7 +77,7 @@ func (c *commandLine) unclear() ruling {
 
 // named returns the rule that allows this very command line, written out.
 func (c *commandLine) named(all *subject) *Rule {
-	if c.verdict.Error != "" {
+	if c.verdict.Error != "" || !c.f.within(c.f.Cwd) {
 		return nil
 	}
 	var found *Rule

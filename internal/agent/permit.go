@@ -1,0 +1,160 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/tools"
+)
+
+// permitted is a call as it may run.
+type permitted struct {
+	use     model.ToolUse
+	granted []string // paths outside of the roots that it may act on
+}
+
+// facts are what policy judges a call by, and the call with its input in the
+// form that both policy and the tool read.
+func (t *turn) facts(tool tools.Tool, u model.ToolUse) (model.ToolUse, policy.Facts, error) {
+	spec := tool.Spec()
+	input, err := tools.Canonical(spec, u.Input)
+	if err != nil {
+		return u, policy.Facts{}, err
+	}
+	touched, err := tools.Touched(spec, input)
+	if err != nil {
+		return u, policy.Facts{}, err
+	}
+	u.Input = input
+	f := t.c.cfg.Facts
+	f.Tool, f.Class, f.Input, f.Mode = u.Name, spec.Class, input, t.mode()
+	for _, x := range touched {
+		switch x.Kind {
+		case tools.TargetRead, tools.TargetWrite, tools.TargetSearch:
+			f.Touches = append(f.Touches, policy.Touch{Path: x.Name, Write: x.Kind == tools.TargetWrite, Dir: x.Kind == tools.TargetSearch})
+		}
+	}
+	return u, f, nil
+}
+
+// permit asks policy, and whoever answers its questions. It returns the call as
+// it may run, or what to answer instead.
+func (t *turn) permit(ctx context.Context, tool tools.Tool, u model.ToolUse) (permitted, *outcome) {
+	u, f, err := t.facts(tool, u)
+	if err != nil {
+		o := failed(u, err.Error())
+		return permitted{}, &o
+	}
+	switch d := t.decide(ctx, f); d.Behavior {
+	case policy.Allow:
+	case policy.Deny:
+		return permitted{}, denied(u, d.Reason, refusal(u, d), false)
+	default:
+		var no *outcome
+		if u, f, no = t.question(ctx, tool, u, f, d); no != nil {
+			return permitted{}, no
+		}
+	}
+	return permitted{use: u, granted: policy.Outside(f)}, nil
+}
+
+// decide is the engine's decision, made stricter by the safety checkers that
+// want to see the call.
+func (t *turn) decide(ctx context.Context, f policy.Facts) policy.Decision {
+	d := t.c.cfg.Policy.Decide(f)
+	for _, c := range d.Checkers {
+		b, reason := t.check(ctx, c, f)
+		if d = d.Stricter(b, c, reason); d.Behavior == policy.Deny {
+			break
+		}
+	}
+	return d
+}
+
+func (t *turn) check(ctx context.Context, c *policy.Checker, f policy.Facts) (policy.Behavior, string) {
+	switch {
+	case !c.Program:
+		return c.Judge(f)
+	case t.c.cfg.Check == nil:
+		return policy.Deny, "the safety checker " + c.Name + " can't be run here"
+	}
+	return t.c.cfg.Check(ctx, c, f)
+}
+
+func refusal(u model.ToolUse, d policy.Decision) string {
+	return "Permission to use " + u.Name + " was denied: " + d.Reason + "."
+}
+
+// question asks whether a call may run. It returns the call as it was allowed,
+// or what to answer instead.
+func (t *turn) question(ctx context.Context, tool tools.Tool, u model.ToolUse, f policy.Facts, d policy.Decision) (model.ToolUse, policy.Facts, *outcome) {
+	q := policy.ToolPermission{
+		ToolName: u.Name, ToolUseID: u.ID, Input: u.Input, Class: f.Class, Reason: d.Reason, Why: d.Why, Path: d.Path,
+		Suggestions: t.c.cfg.Policy.Suggest(f), Hash: policy.Bind(u.Name, u.Input),
+	}
+	if r, ok := t.c.cfg.Policy.Always(f); ok {
+		q.Always = &r
+	}
+	ans, err := t.c.cfg.Asker.Ask(ctx, q)
+	if no := t.unanswered(ctx, u, d, q, ans, err); no != nil {
+		return u, f, no
+	}
+	if changed(ans.UpdatedInput) {
+		was := u
+		u.Input = ans.UpdatedInput
+		if u, f, err = t.facts(tool, u); err != nil {
+			return u, f, denied(was, "the changed input can't be read", "The call was not run: the input that the user changed can't be read: "+err.Error(), false)
+		}
+		if again := t.decide(ctx, f); again.Behavior == policy.Deny {
+			return u, f, denied(u, again.Reason, refusal(u, again), false)
+		}
+	}
+	t.remember(q, ans)
+	return u, f, nil
+}
+
+// changed reports whether an updated input says anything: {} doesn't wipe an
+// input.
+func changed(input json.RawMessage) bool {
+	var fields map[string]json.RawMessage
+	return len(input) > 0 && (json.Unmarshal(input, &fields) != nil || len(fields) > 0)
+}
+
+// unanswered returns what to answer to a call that was not allowed; nil if it
+// was.
+func (t *turn) unanswered(ctx context.Context, u model.ToolUse, d policy.Decision, q policy.ToolPermission, ans policy.Answer, err error) *outcome {
+	switch {
+	case context.Cause(ctx) != nil:
+		return denied(u, "interrupted", "The call was not run: the request was interrupted by the user.", false)
+	case errors.Is(err, policy.ErrNoUser):
+		return denied(u, d.Reason+", and nobody is there to ask", "Permission to use "+u.Name+
+			" was denied: it needs an approval ("+d.Reason+") and nobody is there to give it. Go on without it, or say in your answer what you would have done.", false)
+	case err != nil:
+		return denied(u, err.Error(), "Permission to use "+u.Name+" was denied: "+err.Error()+".", false)
+	case !ans.Allow:
+		return denied(u, orElse(ans.Message, "denied by the user"),
+			orElse(ans.Message, "The user does not want this call to run. Ask what to do instead, or go on without it."), ans.Interrupt)
+	case ans.ToolUseID != q.ToolUseID || ans.Hash != q.Hash:
+		t.log.Error("an approval is bound to another call", "tool", u.Name, "tool_use_id", u.ID, "answered", ans.ToolUseID)
+		return denied(u, "the approval is bound to another call", "Permission to use "+u.Name+" was denied: the approval that came belongs to another call.", false)
+	}
+	return nil
+}
+
+// remember puts the rule of an answer in force that shall hold from now on. A
+// rule that can't be kept holds for this session.
+func (t *turn) remember(q policy.ToolPermission, ans policy.Answer) {
+	if ans.Remember == policy.ScopeOnce || q.Always == nil {
+		return
+	}
+	t.c.cfg.Policy.Add(*q.Always)
+	if ans.Remember == policy.ScopeSession || t.c.cfg.Save == nil {
+		return
+	}
+	if err := t.c.cfg.Save(ans.Remember, *q.Always); err != nil {
+		t.log.Error("the rule can't be saved: it holds for this session", "rule", q.Always.Text, "error", err)
+	}
+}
