@@ -74,7 +74,7 @@ type Config struct {
 	// Save keeps a rule that the user approved for longer than this session; nil:
 	// it holds for the session.
 	Save   func(scope policy.Scope, r policy.Rule) error
-	Ledger  *usage.Ledger
+	Ledger *usage.Ledger
 
 	Transcript     Transcript // nil: nothing is kept
 	History        []*model.Message
