@@ -53,6 +53,7 @@ soak: build
 # Figures, side by side with floor programs: one table.
 bench: build
 	$(GO) run ./bench -agent $(abspath $(BIN))
+	POLICY_FIGURES=1 $(GO) test -count=1 -run TestDecisionFigures -v ./internal/policy
 
 check:
 	GOOS=darwin $(GO) build -o /dev/null ./cmd/agent

@@ -41,6 +41,7 @@ func (e *Engine) set(list []Rule, checkers []*Checker) {
 	var deny, ask, allow, files []*Rule
 	for i := range list {
 		rule := &list[i]
+		rule.prepare()
 		switch {
 		case rule.Tier != TierList:
 			files = append(files, rule)
@@ -191,7 +192,7 @@ func newSubject(f *Facts, in *input) (*subject, *ruling) {
 	if !isFile && f.Tool != "web_fetch" {
 		return s, nil
 	}
-	if in.object() == nil {
+	if in.read() == nil {
 		return nil, &ruling{behavior: Deny, why: WhyHard, reason: "the input is no JSON object: " + errText(in.err)}
 	}
 	if !isFile {

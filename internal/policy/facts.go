@@ -2,7 +2,6 @@ package policy
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 )
 
@@ -92,8 +91,6 @@ type PartDecision struct {
 	Rule     string
 	Origin   string
 }
-
-var errTrailing = errors.New("there is text after the object")
 
 // Stricter returns the decision after a checker had its say: a stricter word
 // counts, a laxer one doesn't. What isn't a behaviour denies.

@@ -13,7 +13,9 @@ type ruleSet struct {
 	byFirst map[string][]int32 // of commands, by their first word
 	byText  map[string][]int32 // of command lines written out
 	byTool  map[string][]int32 // by the tools they name
-	shell   []int32            // further ones that a part of a command line is held against
+	shell   []int32            // further ones that each part of a command line is held against,
+	files   []int32            // those that a part with files is,
+	hosts   []int32            // and those that a part with hosts is
 	rest    []int32            // those that may speak of any tool
 }
 
@@ -46,13 +48,16 @@ func (s *ruleSet) add(r *Rule, i int32) {
 		s.rest = append(s.rest, i)
 		return
 	}
-	forShell := false
 	for _, n := range r.tools.names {
 		s.byTool[n] = append(s.byTool[n], i)
-		forShell = forShell || n == shellTool || fileTools[n] != (fileTool{}) || r.domain != ""
 	}
-	if forShell {
+	switch {
+	case slices.Contains(r.tools.names, shellTool):
 		s.shell = append(s.shell, i)
+	case r.domain != "":
+		s.hosts = append(s.hosts, i)
+	case r.reads || r.writes:
+		s.files = append(s.files, i)
 	}
 }
 
@@ -64,7 +69,7 @@ func (s *ruleSet) each(sub *subject, visit func(*Rule) bool) {
 	if len(s.rules) == 0 {
 		return
 	}
-	var buf [3][]int32
+	var buf [5][]int32
 	lists := buf[:0]
 	add := func(l []int32) {
 		if len(l) > 0 {
@@ -80,6 +85,12 @@ func (s *ruleSet) each(sub *subject, visit func(*Rule) bool) {
 		add(s.byText[sub.line.whole])
 	default:
 		add(s.shell)
+		if len(sub.files) > 0 {
+			add(s.files)
+		}
+		if len(sub.hosts) > 0 {
+			add(s.hosts)
+		}
 		if argv := sub.line.part.Argv; len(argv) > 0 {
 			if sub.line.part.couldBeAny() {
 				s.all(visit)
@@ -136,6 +147,18 @@ type target struct {
 	given string
 	write bool
 	dir   bool // all that is beneath it
+
+	foldedAbs, foldedReal string // once a restricting rule asked
+}
+
+// fold makes what restricting rules compare.
+func (t *target) fold() {
+	if t.foldedAbs == "" {
+		t.foldedAbs = foldName(t.Abs)
+		if t.foldedReal = t.foldedAbs; t.Real != t.Abs {
+			t.foldedReal = foldName(t.Real)
+		}
+	}
 }
 
 // restricts reports whether a rule that restricts speaks of the subject.
@@ -180,7 +203,7 @@ func (r *Rule) restrictsPart(s *subject) match {
 	case r.domain != "":
 		return r.reaches(s.hosts)
 	case r.path != nil:
-		return r.touches(s.f, s.files, r.writes(), r.reads())
+		return r.touches(s.f, s.files, r.writes, r.reads)
 	case r.arg != nil:
 		return matchNo
 	case r.args != nil:
@@ -188,7 +211,7 @@ func (r *Rule) restrictsPart(s *subject) match {
 	case r.tools.matches(s.f):
 		return matchYes
 	}
-	return r.touches(s.f, s.files, r.writes(), false)
+	return r.touches(s.f, s.files, r.writes, false)
 }
 
 // holds reports whether the rule is in force for calls as this one.
@@ -204,14 +227,14 @@ func (r *Rule) holds(f *Facts) bool {
 	return true
 }
 
-// reads and writes report whether the rule is about tools that read, or write,
-// files.
-func (r *Rule) reads() bool {
-	return slices.ContainsFunc(r.tools.names, func(n string) bool { t, ok := fileTools[n]; return ok && !t.write })
-}
-
-func (r *Rule) writes() bool {
-	return slices.ContainsFunc(r.tools.names, func(n string) bool { return fileTools[n].write })
+// prepare notes what is asked often.
+func (r *Rule) prepare() {
+	r.reads, r.writes = false, false
+	for _, n := range r.tools.names {
+		if t, ok := fileTools[n]; ok {
+			r.reads, r.writes = r.reads || !t.write, r.writes || t.write
+		}
+	}
 }
 
 // touches reports whether a restricting rule speaks of one of the files.
@@ -222,12 +245,18 @@ func (r *Rule) touches(f *Facts, files []target, writes, reads bool) match {
 		if t.Device || t.write && !writes || !t.write && !reads {
 			continue
 		}
-		switch {
-		case r.path == nil:
+		if r.path == nil {
 			return matchYes
-		case t.Abs == "":
+		}
+		if t.Abs == "" {
 			found = matchMaybe
-		case r.path.matches(t.Abs, r, f, true), t.Real != t.Abs && t.Real != "" && r.path.matches(t.Real, r, f, true):
+			continue
+		}
+		if t.Real != "" && !r.path.near(t) {
+			continue
+		}
+		switch {
+		case r.path.matches(t.foldedAbs, r, f, true), t.foldedReal != t.foldedAbs && t.Real != "" && r.path.matches(t.foldedReal, r, f, true):
 			return matchYes
 		case t.Real == "":
 			found = matchMaybe
@@ -236,14 +265,28 @@ func (r *Rule) touches(f *Facts, files []target, writes, reads bool) match {
 	return found
 }
 
+// near reports whether the pattern may speak of a file: it is cheaper to ask.
+func (p *pathSpec) near(t *target) bool {
+	t.fold()
+	return p.lead == "" || strings.Contains(t.foldedAbs, p.lead) || t.foldedReal != t.foldedAbs && strings.Contains(t.foldedReal, p.lead)
+}
+
 // reaches reports whether a restricting rule speaks of one of the hosts.
 func (r *Rule) reaches(hosts []string) match {
 	for _, h := range hosts {
+		if !r.nearHost(h) {
+			continue
+		}
 		if MatchDomain(r.domain, h) || strings.EqualFold(strings.TrimPrefix(r.domain, "*."), strings.TrimSuffix(h, ".")) {
 			return matchYes
 		}
 	}
 	return matchNo
+}
+
+// nearHost reports whether the rule may speak of a host, in its canonical form.
+func (r *Rule) nearHost(h string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(h, "."), r.host)
 }
 
 // permits reports whether a rule that allows speaks of the subject, all of it.
@@ -263,7 +306,7 @@ func (r *Rule) permits(s *subject) bool {
 	case r.path != nil:
 		return r.permitsFiles(s)
 	case r.domain != "":
-		return len(s.hosts) > 0 && !slices.ContainsFunc(s.hosts, func(h string) bool { return !MatchDomain(r.domain, h) })
+		return len(s.hosts) > 0 && !slices.ContainsFunc(s.hosts, func(h string) bool { return !r.nearHost(h) || !MatchDomain(r.domain, h) })
 	case r.arg != nil:
 		return r.arg.matches(s.input.object())
 	case r.args != nil:
@@ -302,7 +345,7 @@ func (s *subject) isRedirection() bool {
 
 // permitsFiles reports whether an allowing rule speaks of all the files.
 func (r *Rule) permitsFiles(s *subject) bool {
-	reads, writes := r.reads(), r.writes()
+	reads, writes := r.reads, r.writes
 	for i := range s.files {
 		t := &s.files[i]
 		if t.Device {
@@ -311,7 +354,7 @@ func (r *Rule) permitsFiles(s *subject) bool {
 		if t.write && !writes || !t.write && !reads || t.Real == "" {
 			return false
 		}
-		if r.path != nil && !r.path.matches(t.Real, r, s.f, false) {
+		if r.path != nil && (!r.path.near(t) || !r.path.matches(t.Real, r, s.f, false)) {
 			return false
 		}
 	}

@@ -3,38 +3,99 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// input is the input of a call, decoded when it is needed.
+var (
+	errTrailing = errors.New("there is text after the object")
+	errNoObject = errors.New("it is something else")
+)
+
+// input is the input of a call, decoded as far as it is needed.
 type input struct {
 	raw    json.RawMessage
-	fields map[string]any
+	values map[string]jsontext.Value // of the outermost object
+	fields map[string]any            // the same, decoded
 	err    error
 	text   string
 	done   bool
 }
 
-// object returns the fields; nil if the input is no JSON object.
-func (in *input) object() map[string]any {
-	if !in.done {
-		in.done = true
-		d := json.NewDecoder(bytes.NewReader(in.raw))
-		d.UseNumber()
-		if in.err = d.Decode(&in.fields); in.err == nil && d.More() {
+// read takes the outermost object apart. A key twice, or text that is not
+// UTF-8, is an error: readers differ in what they make of those.
+func (in *input) read() map[string]jsontext.Value {
+	if in.done {
+		return in.values
+	}
+	in.done = true
+	values := map[string]jsontext.Value{}
+	d := jsontext.NewDecoder(bytes.NewBuffer(in.raw))
+	if d.PeekKind() != '{' {
+		if in.err = errNoObject; len(in.raw) > 0 {
+			if _, err := d.ReadValue(); err != nil {
+				in.err = err
+			}
+		}
+		return nil
+	}
+	_, in.err = d.ReadToken()
+	for in.err == nil && d.PeekKind() != '}' {
+		var name jsontext.Token
+		if name, in.err = d.ReadToken(); in.err != nil {
+			break
+		}
+		key := name.String()
+		var v jsontext.Value
+		if v, in.err = d.ReadValue(); in.err == nil {
+			values[key] = v.Clone()
+		}
+	}
+	if in.err == nil {
+		_, in.err = d.ReadToken()
+	}
+	if in.err == nil {
+		if _, err := d.ReadToken(); err != io.EOF {
 			in.err = errTrailing
 		}
-		if in.err != nil {
-			in.fields = nil
+	}
+	if in.err == nil {
+		in.values = values
+	}
+	return in.values
+}
+
+// object returns the fields, numbers as json.Number; nil if the input is no
+// JSON object.
+func (in *input) object() map[string]any {
+	if in.fields == nil && in.read() != nil {
+		fields := make(map[string]any, len(in.values))
+		for k, raw := range in.values {
+			d := json.NewDecoder(bytes.NewReader(raw))
+			d.UseNumber()
+			var v any
+			if in.err = d.Decode(&v); in.err != nil {
+				return nil
+			}
+			fields[k] = v
 		}
+		in.fields = fields
 	}
 	return in.fields
 }
 
+// str returns a text; false if there is none under that key.
 func (in *input) str(key string) (string, bool) {
-	s, ok := in.object()[key].(string)
-	return s, ok
+	raw := in.read()[key]
+	if raw.Kind() != '"' {
+		return "", false
+	}
+	s, err := jsontext.AppendUnquote(nil, raw)
+	return string(s), err == nil
 }
 
 // stable returns the input in the one form that patterns on it are held

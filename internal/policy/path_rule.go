@@ -53,6 +53,8 @@ func (a *argSpec) matches(input map[string]any) bool {
 type pathSpec struct {
 	root     pathRoot
 	segments []string // of the pattern; "**" is any number of directories
+	folded   []string // the same as foldName folds names
+	lead     string   // a part of every path that a restricting rule matches; may be empty
 	anywhere bool     // a name without a slash: at any depth
 }
 
@@ -98,6 +100,13 @@ func parsePath(spec string) (*pathSpec, error) {
 	if p.segments[0] == "." {
 		p.segments = p.segments[1:]
 	}
+	p.folded = make([]string, len(p.segments))
+	for i, s := range p.segments {
+		p.folded[i] = foldPattern(s)
+		if len(p.folded[i]) > len(p.lead) && !strings.ContainsAny(p.folded[i], `*?[\`) {
+			p.lead = p.folded[i]
+		}
+	}
 	return p, nil
 }
 
@@ -121,80 +130,100 @@ func (p *pathSpec) base(r *Rule, f *Facts) (string, bool) {
 }
 
 // matches reports whether an absolute path, or one of the directories it is in,
-// is what the pattern says. Restrictive rules fold what file systems may fold,
-// take [x] for a class too and a bare name at any depth of the disk.
+// is what the pattern says. Restrictive rules are given a path that foldName
+// folded, take [x] for a class too and a bare name at any depth of the disk.
 func (p *pathSpec) matches(abs string, r *Rule, f *Facts, restrict bool) bool {
-	base, ok := p.base(r, f)
-	if p.anywhere && restrict {
-		base, ok = "/", true
+	pattern := p.segments
+	if restrict {
+		pattern = p.folded
 	}
+	m := segmentMatcher{restrict: restrict}
+	if p.anywhere && restrict {
+		return m.anywhere(pattern, abs)
+	}
+	base, ok := p.base(r, f)
 	if !ok {
 		return restrict // where it is meant isn't known
 	}
 	rel, ok := relative(abs, base, restrict)
-	if !ok {
+	switch {
+	case !ok:
 		return false
+	case rel == "":
+		return len(pattern) == 0 || restrict && m.match(pattern, "")
+	case p.anywhere:
+		return m.anywhere(pattern, rel)
 	}
-	m := segmentMatcher{restrict: restrict}
-	if rel == "" {
-		return len(p.segments) == 0 || restrict && m.match(p.segments, nil)
-	}
-	parts := strings.Split(rel, "/")
-	if !p.anywhere {
-		return m.match(p.segments, parts)
-	}
-	for i := range parts {
-		if m.match(p.segments, parts[i:]) {
-			return true
-		}
-	}
-	return false
+	return m.match(pattern, rel)
 }
 
 // relative returns abs seen from base; false if it isn't beneath it.
 func relative(abs, base string, fold bool) (string, bool) {
 	if fold {
-		abs, base = foldName(abs), foldName(base)
+		base = foldName(base)
 	}
-	if abs == base {
+	switch {
+	case abs == base:
 		return "", true
+	case base == "/":
+		return strings.CutPrefix(abs, "/")
+	case len(abs) > len(base) && abs[len(base)] == '/' && abs[:len(base)] == base:
+		return abs[len(base)+1:], true
 	}
-	if base != "/" {
-		base += "/"
-	}
-	return strings.CutPrefix(abs, base)
+	return "", false
 }
 
 type segmentMatcher struct{ restrict bool }
 
+// anywhere matches a pattern at any depth of a path.
+func (m segmentMatcher) anywhere(pattern []string, rel string) bool {
+	for rel != "" {
+		if m.match(pattern, rel) {
+			return true
+		}
+		_, rel, _ = strings.Cut(rel, "/")
+	}
+	return false
+}
+
 // match compares segments; the pattern of a directory matches what is in it.
-func (m segmentMatcher) match(pattern, parts []string) bool {
+func (m segmentMatcher) match(pattern []string, rel string) bool {
 	for i, seg := range pattern {
 		if seg == "**" {
-			rest := pattern[i+1:]
-			if len(rest) == 0 {
-				return len(parts) > 0 || m.restrict
-			}
-			for k := range len(parts) + 1 {
-				if m.match(rest, parts[k:]) {
-					return true
-				}
-			}
+			return m.tail(pattern[i+1:], rel)
+		}
+		if rel == "" {
 			return false
 		}
-		if len(parts) == 0 || !m.segment(seg, parts[0]) {
+		var part string
+		if part, rel, _ = strings.Cut(rel, "/"); !m.segment(seg, part) {
 			return false
 		}
-		parts = parts[1:]
 	}
 	return true
 }
 
-func (m segmentMatcher) segment(pattern, s string) bool {
-	if !m.restrict {
-		return wild(pattern, s, true)
+// tail matches what comes after a **.
+func (m segmentMatcher) tail(pattern []string, rel string) bool {
+	if len(pattern) == 0 {
+		return rel != "" || m.restrict
 	}
-	return wild(foldPattern(pattern), s, true) || strings.Contains(pattern, "[") && classMatch(foldPattern(pattern), s)
+	if pattern[0] == "**" {
+		return m.tail(pattern[1:], rel)
+	}
+	for {
+		if m.match(pattern, rel) {
+			return true
+		}
+		if rel == "" {
+			return false
+		}
+		_, rel, _ = strings.Cut(rel, "/")
+	}
+}
+
+func (m segmentMatcher) segment(pattern, s string) bool {
+	return wild(pattern, s, true) || m.restrict && strings.Contains(pattern, "[") && classMatch(pattern, s)
 }
 
 // foldPattern folds a segment of a pattern as foldName folds names; the

@@ -57,8 +57,11 @@ type Rule struct {
 	command *commandSpec
 	path    *pathSpec
 	domain  string
+	host    string // what every host that domain matches ends in
 	arg     *argSpec
 	args    *regexp.Regexp // on the stable JSON of the input
+
+	reads, writes bool // it is about tools that read, or write, files: see prepare
 }
 
 // whole reports whether the rule speaks of every call of its tools.
@@ -213,6 +216,7 @@ func (r *Rule) setSpec(spec string) error {
 			return &MatchlessError{r.Text, err.Error()}
 		}
 		r.domain = pattern
+		r.host, _ = ParseHost(strings.TrimPrefix(strings.TrimSpace(pattern), "*.")) // CheckDomain read it
 	case argTools[tool] != nil:
 		r.arg = &argSpec{keys: argTools[tool], glob: strings.TrimSuffix(spec, ":*"), prefix: strings.HasSuffix(spec, ":*") || strings.HasSuffix(spec, " *")}
 		r.arg.glob = strings.TrimSuffix(r.arg.glob, " *")
