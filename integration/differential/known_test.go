@@ -53,7 +53,9 @@ var knownFindings = []known{
 	{
 		name: "POSIXLY_CORRECT makes an operand, and so a file to be written, of an option behind one",
 		cmd:  command{project, "POSIXLY_CORRECT= uniq a.txt -c"},
-		is:   func(c command, e effect) bool { return strings.Contains(c.Src, "POSIXLY_CORRECT") && strings.HasPrefix(e.Target, "-") },
+		is: func(c command, e effect) bool {
+			return strings.Contains(c.Src, "POSIXLY_CORRECT") && strings.HasPrefix(e.Target, "-")
+		},
 	},
 	{
 		name: "npm keeps a log of each run below the home folder",
