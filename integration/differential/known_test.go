@@ -24,6 +24,8 @@ var gitSettings = known{
 	},
 }
 
+var xargsGlob = regexp.MustCompile(`xargs.*(-a|--arg-file)`)
+
 var shellVersion = regexp.MustCompile(`\b(sh|dash|zsh)['"]? +-(V|version)`)
 
 var knownFindings = []known{
@@ -37,6 +39,30 @@ var knownFindings = []known{
 		name: "-V asks dash and zsh for no version: they run what they read",
 		cmd:  command{project, "echo ./evil|sh -V"},
 		is:   func(c command, _ effect) bool { return shellVersion.MatchString(c.Src) },
+	},
+	{
+		name: "xargs -a with a pattern: the first name is the file that is read, the second the command",
+		cmd:  command{odd, "xargs -a *"},
+		is:   func(c command, e effect) bool { return e.Program == "xargs" && xargsGlob.MatchString(c.Src) },
+	},
+	{
+		name: "xxd takes no options behind its operand: what looks like one is a file that it writes",
+		cmd:  command{project, "xxd a.txt -ps"},
+		is:   func(_ command, e effect) bool { return e.Program == "xxd" && strings.HasPrefix(e.Target, "-") },
+	},
+	{
+		name: "POSIXLY_CORRECT makes an operand, and so a file to be written, of an option behind one",
+		cmd:  command{project, "POSIXLY_CORRECT= uniq a.txt -c"},
+		is: func(c command, e effect) bool {
+			return strings.Contains(c.Src, "POSIXLY_CORRECT") && strings.HasPrefix(e.Target, "-")
+		},
+	},
+	{
+		name: "npm keeps a log of each run below the home folder",
+		cmd:  command{project, "npm ls"},
+		is: func(_ command, e effect) bool {
+			return e.Program == "node" && strings.HasPrefix(e.Target, homeInside+"/.npm")
+		},
 	},
 	{
 		name: "git merges again to show a merge (--diff-merges=remerge), in a directory of its own",
