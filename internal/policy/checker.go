@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 )
 
 // Checker is a further judge of calls that the rules let through or ask about,
@@ -48,6 +49,7 @@ func (p *Policy) checker(t table, tier Tier) {
 		p.warn(t.origin, "left out: a project's files can't name programs to run, for they may come from a stranger")
 		return
 	}
+	p.misspelt(&c.Rule)
 	p.Checkers = append(p.Checkers, c)
 }
 
@@ -56,8 +58,8 @@ func (c *Checker) read(t table) {
 	switch kind := t.text("type"); {
 	case kind == "external":
 		c.Program = true
-		if c.Name == "" {
-			t.bad("name must be the path of a program")
+		if c.Name == "" || strings.HasPrefix(c.Name, ".") || strings.HasPrefix(c.Name, "~") {
+			t.bad("name must be the absolute path of a program, or its plain name in PATH")
 		}
 	case kind != "in-process":
 		t.bad("type must be external or in-process")
@@ -68,6 +70,18 @@ func (c *Checker) read(t table) {
 		c.Config, _ = v.(map[string]any)
 		if c.Config == nil {
 			t.bad("config must be a table")
+		}
+	}
+	if !c.Program {
+		inner := table{fields: c.Config}.at(t.origin)
+		for _, key := range [...]string{includedArgs, excludedArgs} {
+			if _, ok := c.Config[key]; ok {
+				inner.list(key)
+			}
+			*inner.seen = append(*inner.seen, key)
+		}
+		if wrong := inner.close(); wrong != "" {
+			t.bad("config: %s", wrong)
 		}
 	}
 	if _, ok := t.fields["required_context"]; ok {

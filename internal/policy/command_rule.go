@@ -116,6 +116,7 @@ type line struct {
 	joined string
 	env    bool   // the line assigns variables, which the command may see
 	whole  string // the whole command line as written, without blanks around it; of a part of it: empty
+	parts  bool   // of a whole line: its parts are asked about too
 }
 
 func newLine(p *Part) line {

@@ -311,7 +311,10 @@ func (r *rules) restricted(s *subject) *ruling {
 		out := ruled(Deny, rule, "denied by the rule").withMessage()
 		return &out
 	}
-	fileRule := r.fromFiles(s, r.files)
+	fileRule, perhaps := r.fromFiles(s)
+	if maybe == nil && perhaps != nil && perhaps.Behavior == Deny {
+		maybe = perhaps
+	}
 	if fileRule != nil && fileRule.Behavior == Deny {
 		out := ruled(Deny, fileRule, "denied by the rule").withMessage()
 		return &out
@@ -328,8 +331,12 @@ func (r *rules) restricted(s *subject) *ruling {
 	if rule == nil {
 		rule = maybe
 	}
-	if rule == nil && fileRule != nil && fileRule.Behavior == Ask {
+	switch {
+	case rule != nil:
+	case fileRule != nil && fileRule.Behavior == Ask:
 		rule = fileRule
+	case perhaps != nil:
+		rule = perhaps
 	}
 	if rule != nil {
 		out := ruled(Ask, rule, "asked for by the rule").withMessage()
@@ -355,18 +362,30 @@ func first(set *ruleSet, s *subject) (found, maybe *Rule) {
 	return found, maybe
 }
 
-// fromFiles returns the rule of policy files that wins for the subject, by
-// tier and priority; nil if none speaks of it. Where an uncertain match could
-// win, it counts unless it allows.
-func (r *rules) fromFiles(s *subject, set *ruleSet) *Rule {
-	var found *Rule
-	set.each(s, func(rule *Rule) bool {
-		if rule.Behavior == Allow && rule.permits(s) || rule.Behavior != Allow && rule.restricts(s) != matchNo {
+// fromFiles returns the rule of policy files that wins for the subject, by tier
+// and priority, and the first restricting one before it that may speak of the
+// subject, as far as anybody can tell; nil if there are none. A question of a
+// project's file does not win over a denial.
+func (r *rules) fromFiles(s *subject) (found, maybe *Rule) {
+	r.files.each(s, func(rule *Rule) bool {
+		if s.line != nil && s.line.parts && rule.whole() {
+			return false // its parts are asked about
+		}
+		m := matchNo
+		if rule.Behavior != Allow {
+			m = rule.restricts(s)
+		} else if rule.permits(s) {
+			m = matchYes
+		}
+		switch {
+		case m == matchMaybe && maybe == nil:
+			maybe = rule
+		case m == matchYes && (found == nil || rule.Behavior == Deny):
 			found = rule
 		}
-		return found != nil
+		return found != nil && (found.Tier != TierWorkspace || found.Behavior != Ask)
 	})
-	return found
+	return found, maybe
 }
 
 // guard returns what is asked in every mode, or nil.
@@ -476,7 +495,7 @@ func (r *rules) readsAround(s *subject) *ruling {
 // planned reports whether a policy file allows the subject in plan mode by
 // name of the mode.
 func (r *rules) planned(s *subject) bool {
-	rule := r.fromFiles(s, r.files)
+	rule, _ := r.fromFiles(s)
 	return rule != nil && rule.Behavior == Allow && slices.Contains(rule.Modes, ModePlan)
 }
 
@@ -514,10 +533,11 @@ func (s *subject) needs() string {
 
 // allowed returns the rule that allows the subject, or nil.
 func (r *rules) allowed(s *subject) *Rule {
-	if rule := r.fromFiles(s, r.files); rule != nil && rule.Behavior == Allow {
-		return rule
+	found, _ := r.fromFiles(s)
+	if found != nil && found.Behavior == Allow && !r.leaves(s, found) {
+		return found
 	}
-	var found *Rule
+	found = nil
 	r.allow.each(s, func(rule *Rule) bool {
 		if rule.permits(s) && !r.leaves(s, rule) {
 			found = rule

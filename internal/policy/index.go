@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -207,31 +208,67 @@ func (r *Rule) restrictsPart(s *subject) match {
 	case r.arg != nil:
 		return matchNo
 	case r.args != nil:
-		return sure(r.tools.matches(s.f) && r.args.MatchString(s.input.stableOf(s.line)))
+		return r.restrictsArgs(s)
 	case r.tools.matches(s.f):
 		return matchYes
 	}
 	return r.touches(s.f, s.files, r.writes, false)
 }
 
+// restrictsArgs holds a pattern against a part, as it is written and as the
+// shell would read it.
+func (r *Rule) restrictsArgs(s *subject) match {
+	switch {
+	case !r.tools.matches(s.f):
+		return matchNo
+	case r.args.MatchString(s.input.stableOf(s.line)), s.line.part != nil && r.args.MatchString(s.input.stableWith(s.line.joined)):
+		return matchYes
+	case s.line.part != nil && s.line.part.couldBeAny():
+		return matchMaybe
+	}
+	return matchNo
+}
+
 // holds reports whether the rule is in force for calls as this one.
 func (r *Rule) holds(f *Facts) bool {
-	if len(r.Modes) > 0 && !slices.Contains(r.Modes, f.Mode) || r.Interactive != nil && *r.Interactive != f.Interactive || r.Agent != "" && r.Agent != f.Agent {
+	if len(r.Modes) > 0 && !slices.Contains(r.Modes, f.Mode) && !(f.Mode == ModeDontAsk && slices.Contains(r.Modes, ModeDefault)) || r.Interactive != nil && *r.Interactive != f.Interactive || r.Agent != "" && r.Agent != f.Agent {
 		return false
 	}
 	for k, want := range r.Annotations {
-		if got, ok := f.Annotations[k]; !ok || got != want {
+		if got := scalar(f.Annotations[k]); got == nil || got != scalar(want) {
 			return false
 		}
 	}
 	return true
 }
 
+// scalar returns a text, number or truth value so that equal ones are ==,
+// wherever they were read; nil for anything else.
+func scalar(v any) any {
+	switch v := v.(type) {
+	case string, bool, float64:
+		return v
+	case int64:
+		return float64(v)
+	case int:
+		return float64(v)
+	case json.Number:
+		if f, err := v.Float64(); err == nil {
+			return f
+		}
+	}
+	return nil
+}
+
 // prepare notes what is asked often.
 func (r *Rule) prepare() {
 	r.reads, r.writes = false, false
-	for _, n := range r.tools.names {
-		if t, ok := fileTools[n]; ok {
+	for name, t := range fileTools {
+		class := ClassRead
+		if t.write {
+			class = ClassEdit
+		}
+		if r.tools.matches(&Facts{Tool: name, Class: class}) {
 			r.reads, r.writes = r.reads || !t.write, r.writes || t.write
 		}
 	}
@@ -297,7 +334,7 @@ func (r *Rule) permits(s *subject) bool {
 	if s.line != nil {
 		return r.permitsPart(s)
 	}
-	if !r.tools.matches(s.f) {
+	if !r.tools.permits(s.f) {
 		return false
 	}
 	switch {
@@ -323,13 +360,16 @@ func (r *Rule) permitsPart(s *subject) bool {
 		}
 		return s.f.within(s.line.part.Cwd) && r.command.allows(s.line)
 	case s.isRedirection():
-		return (r.path != nil || r.whole()) && (r.tools.matches(s.f) && r.whole() || r.permitsFiles(s))
+		if r.whole() && r.tools.permits(s.f) {
+			return r.Tier == TierList || r.Redirects
+		}
+		return (r.path != nil || r.whole()) && r.permitsFiles(s)
 	case r.path != nil || r.domain != "" || r.arg != nil:
 		return false
 	case r.args != nil:
-		return s.line.part != nil && s.line.part.Exact && !s.line.part.Odd && r.tools.matches(s.f) && r.args.MatchString(s.input.stableOf(s.line))
+		return s.line.part != nil && s.line.part.Exact && !s.line.part.Odd && !s.line.env && r.tools.permits(s.f) && r.args.MatchString(s.input.stableOf(s.line))
 	}
-	return s.line.part != nil && r.tools.matches(s.f)
+	return s.line.part != nil && r.tools.permits(s.f)
 }
 
 // within reports whether a command runs in the working directories, for which

@@ -115,6 +115,11 @@ func (in *input) stableOf(l *line) string {
 	if l.part != nil {
 		command = l.part.Text
 	}
+	return in.stableWith(command)
+}
+
+// stableWith is stable with another command.
+func (in *input) stableWith(command string) string {
 	fields := map[string]any{}
 	for k, v := range in.object() {
 		fields[k] = v

@@ -106,6 +106,39 @@ func (m *toolMatch) matches(f *Facts) bool {
 	return false
 }
 
+// permits is matches for a rule that allows: what a wildcard in the tools of one
+// MCP server stands for must not be part of another server's name, as it would
+// be for mcp_a_* and a server "a_b".
+func (m *toolMatch) permits(f *Facts) bool {
+	if !m.matches(f) {
+		return false
+	}
+	server, own := f.mcp()
+	if server == "" || m.server != "" || len(m.globs) == 0 || slices.Contains(m.names, f.Tool) {
+		return true
+	}
+	return slices.ContainsFunc(m.globs, func(g string) bool { return globMCP(g, server, own) })
+}
+
+// globMCP reports whether some part of a pattern stands for the server, and the
+// rest for the tool. A name without a wildcard is its own pattern.
+func globMCP(pattern, server, own string) bool {
+	rest, ok := strings.CutPrefix(pattern, "mcp_")
+	if !ok || rest == "*" {
+		return pattern == "*" || rest == "*" && ok
+	}
+	sep := "_"
+	if strings.HasPrefix(rest, "_") {
+		rest, sep = rest[1:], "__"
+	}
+	for i := range rest {
+		if strings.HasPrefix(rest[i:], sep) && glob(rest[:i], server) && glob(rest[i+len(sep):], own) {
+			return true
+		}
+	}
+	return false
+}
+
 // mcp returns the MCP server and the tool's name at it; "" of other tools.
 func (f *Facts) mcp() (server, own string) {
 	rest, ok := strings.CutPrefix(f.Tool, "mcp__")

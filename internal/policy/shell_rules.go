@@ -34,11 +34,11 @@ type commandLine struct {
 	verdict   *Verdict
 	whole     string
 	assigns   bool  // a part of it sets variables
-	redirects *Rule // allowed a command, and redirections along with it
+	redirects *Rule // allowed the commands, and redirections along with them
 }
 
 func (c *commandLine) decide() Decision {
-	all := &subject{f: c.f, class: c.f.Class, line: &line{whole: c.whole}, input: c.in}
+	all := &subject{f: c.f, class: c.f.Class, line: &line{whole: c.whole, parts: c.verdict.Error == "" && len(c.verdict.Parts) > 0}, input: c.in}
 	worst := ruling{behavior: Allow, why: WhyMode, reason: "changes nothing"}
 	if c.verdict.Error != "" {
 		worst = c.unclear()
@@ -53,6 +53,7 @@ func (c *commandLine) decide() Decision {
 	for i := range parts {
 		rulings[i] = c.part(&c.verdict.Parts[i], named)
 	}
+	c.redirects = c.redirecting(rulings)
 	for i := range parts {
 		if rulings[i].behavior == Ask && c.redirects != nil {
 			rulings[i] = c.redirected(&c.verdict.Parts[i], rulings[i])
@@ -100,10 +101,23 @@ func (c *commandLine) part(p *Part, named *Rule) ruling {
 	if out.behavior == Ask && named != nil && (out.why == WhyDefault || out.why == WhyDestructive || out.why == WhyOutside || out.why == WhyUnclear) {
 		return ruled(Allow, named, "allowed by the rule")
 	}
-	if out.behavior == Allow && out.rule != nil && out.rule.Redirects {
-		c.redirects = out.rule
-	}
 	return out
+}
+
+// redirecting returns a rule that allows redirections along with its command,
+// if every command of the line is allowed by such a one.
+func (c *commandLine) redirecting(rulings []ruling) (found *Rule) {
+	for i := range rulings {
+		out := &rulings[i]
+		switch {
+		case c.verdict.Parts[i].Argv == nil:
+		case out.behavior != Allow || out.rule == nil || !out.rule.Redirects:
+			return nil
+		default:
+			found = out.rule
+		}
+	}
+	return found
 }
 
 // redirected rules on a redirection beside a command whose rule allows it to be

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -65,21 +66,33 @@ func ParsePolicy(data []byte, origin string, tier Tier) Policy {
 		return p
 	}
 	for key, v := range doc {
-		switch key {
-		case "rule", "safety_checker", "example":
-		default:
-			p.fail(origin, fmt.Sprintf("unknown key %q: there are [[rule]], [[safety_checker]] and [[example]]", key))
-			continue
-		}
-		if _, ok := v.([]any); !ok {
-			p.fail(origin, fmt.Sprintf("%q must be written [[%s]]", key, key))
-		}
+		p.outermost(origin, key, v)
 	}
 	eachTable(doc["rule"], func(i int, t table) { p.rule(t.at(fmt.Sprintf("%s, rule %d", origin, i)), tier) })
 	eachTable(doc["safety_checker"], func(i int, t table) { p.checker(t.at(fmt.Sprintf("%s, safety_checker %d", origin, i)), tier) })
 	eachTable(doc["example"], func(i int, t table) { p.example(t.at(fmt.Sprintf("%s, example %d", origin, i))) })
-	slices.SortStableFunc(p.Problems, func(a, b Problem) int { return strings.Compare(a.Origin, b.Origin) })
+	slices.SortStableFunc(p.Problems, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.Origin, b.Origin), strings.Compare(a.Text, b.Text))
+	})
 	return p
+}
+
+// outermost notes what is wrong with an outermost key.
+func (p *Policy) outermost(origin, key string, v any) {
+	known := []string{"rule", "safety_checker", "example"}
+	if !slices.Contains(known, key) {
+		p.fail(origin, fmt.Sprintf("unknown key %q%s: there are [[rule]], [[safety_checker]] and [[example]]", key, nearest(key, known)))
+		return
+	}
+	items, ok := v.([]any)
+	if !ok {
+		p.fail(origin, fmt.Sprintf("%q must be written [[%s]]", key, key))
+	}
+	for i, item := range items {
+		if _, ok := item.(map[string]any); !ok {
+			p.fail(fmt.Sprintf("%s, %s %d", origin, key, i+1), "it is no table")
+		}
+	}
 }
 
 func (p *Policy) fail(origin, text string) {
@@ -145,6 +158,16 @@ func (t table) text(keys ...string) string {
 	return s
 }
 
+// word reads a text that says nothing when it is empty, and would then make a
+// rule wider than it looks.
+func (t table) word(keys ...string) string {
+	s := t.text(keys...)
+	if _, ok := t.get(keys...); ok && s == "" {
+		t.bad("%s is empty", keys[0])
+	}
+	return s
+}
+
 // list reads a text or a list of texts; nil if the key isn't there.
 func (t table) list(keys ...string) []string {
 	v, ok := t.get(keys...)
@@ -154,7 +177,11 @@ func (t table) list(keys ...string) []string {
 	if s, ok := v.(string); ok {
 		v = []any{s}
 	}
-	items, _ := v.([]any)
+	items, isList := v.([]any)
+	if !isList {
+		t.bad("%s must be a text or a list of texts", keys[0])
+		return nil
+	}
 	out := make([]string, 0, len(items))
 	for _, item := range items {
 		s, ok := item.(string)
@@ -183,7 +210,7 @@ func (t table) flag(keys ...string) *bool {
 }
 
 func (t table) expression(keys ...string) *regexp.Regexp {
-	s := t.text(keys...)
+	s := t.word(keys...)
 	if s == "" {
 		return nil
 	}
@@ -204,7 +231,12 @@ func (t table) priority() int {
 	return int(n)
 }
 
+// modes reads the modes that a rule holds in; none are all.
 func (t table) modes() []Mode {
+	v, _ := t.get("modes")
+	if all, ok := v.([]any); ok && len(all) == 0 {
+		return nil
+	}
 	var out []Mode
 	for _, name := range t.list("modes") {
 		m, err := ParseMode(name)
@@ -252,6 +284,7 @@ func (p *Policy) rule(t table, tier Tier) {
 	case tier == TierWorkspace && r.Behavior == Allow:
 		p.warn(t.origin, "left out: a project's files can't allow anything, for they may come from a stranger")
 	default:
+		p.misspelt(&r)
 		p.Rules = append(p.Rules, r)
 	}
 }
@@ -280,11 +313,17 @@ func (r *Rule) readConditions(t table) {
 		}
 		r.tools.classes = append(r.tools.classes, Class(c))
 	}
-	r.tools.server = t.text("mcpName", "mcp_name")
+	r.tools.server = t.word("mcpName", "mcp_name")
+	if r.tools.server != "*" && strings.Contains(r.tools.server, "*") {
+		t.bad("mcpName must be the name of a server, or \"*\" for any")
+	}
 	for _, n := range names {
-		if strings.Contains(n, "*") {
+		switch {
+		case strings.Contains(n, "*"):
 			r.tools.globs = append(r.tools.globs, globName(n))
-		} else {
+		case r.tools.server != "": // servers don't know of our names
+			r.tools.names = append(r.tools.names, n)
+		default:
 			r.tools.names = append(r.tools.names, CanonicalTool(n))
 		}
 	}
@@ -298,13 +337,43 @@ func (r *Rule) readConditions(t table) {
 	}
 	r.Modes = t.modes()
 	r.Interactive = t.flag("interactive")
-	r.Agent = t.text("subagent")
+	r.Agent = t.word("subagent")
 	if v, ok := t.get("toolAnnotations", "tool_annotations"); ok {
 		m, isTable := v.(map[string]any)
 		if !isTable || len(m) == 0 {
 			t.bad("toolAnnotations must be a table of what the tool must say of itself")
 		}
+		for k, want := range m {
+			if scalar(want) == nil {
+				t.bad("toolAnnotations: %s must be a text, a number, true or false", k)
+			}
+		}
 		r.Annotations = m
+	}
+}
+
+// misspelt warns of tools that are none, but like one. Others may come from
+// what isn't known here.
+func (p *Policy) misspelt(r *Rule) {
+	if r.tools.server != "" {
+		return
+	}
+	for _, n := range r.tools.names {
+		var like []string
+		for alias, tool := range toolAliases {
+			for _, known := range []string{alias, tool} {
+				if n == tool {
+					return
+				}
+				if 2*distance(n, known) <= len(n) {
+					like = append(like, known)
+				}
+			}
+		}
+		slices.Sort(like)
+		if near := nearest(n, like); near != "" && !strings.HasPrefix(n, "mcp_") {
+			p.warn(r.Origin, fmt.Sprintf("there is no tool %q%s", n, near))
+		}
 	}
 }
 
@@ -321,12 +390,12 @@ func (r *Rule) readCommand(t table) {
 	prefixes := t.list("commandPrefix", "command_prefix")
 	re := t.expression("commandRegex", "command_regex")
 	r.args = t.expression("argsPattern", "args_pattern")
-	shell := len(r.tools.names) == 1 && r.tools.names[0] == shellTool
+	shell := len(r.tools.names) == 1 && r.tools.names[0] == shellTool && r.tools.globs == nil && r.tools.classes == nil && r.tools.server == ""
 	switch {
 	case prefixes == nil && re == nil:
 		return
 	case !shell:
-		t.bad("commandPrefix and commandRegex need toolName = %q", shellTool)
+		t.bad("commandPrefix and commandRegex need toolName = %q and nothing else", shellTool)
 	case r.args != nil || prefixes != nil && re != nil:
 		t.bad("only one of commandPrefix, commandRegex and argsPattern can be given")
 	}
