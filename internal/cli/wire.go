@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,29 +171,15 @@ func (w *wiring) buildPolicy(context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range []string{settings.Allow, settings.ToolsAllowed} {
-		if allow, err = w.settingRules(allow, policy.Allow, key); err != nil {
-			return err
-		}
+	rules, warnings, err := settings.Rules(w.set, settings.RuleOptions{Dirs: w.dirs, Root: settings.FindRoot(w.cio.Dir)})
+	for _, warning := range warnings {
+		fmt.Fprintf(w.cio.Err, "warning: %s\n", warning)
 	}
-	for _, key := range []string{settings.Deny, settings.ToolsDisallowed} {
-		if deny, err = w.settingRules(deny, policy.Deny, key); err != nil {
-			return err
-		}
+	if err != nil {
+		return fail(ExitSettings, "settings: %w", err)
 	}
-	w.engine = policy.NewEngine(append(allow, deny...))
+	w.engine = policy.NewEngine(slices.Concat(allow, deny, rules))
 	return nil
-}
-
-func (w *wiring) settingRules(rules []policy.Rule, b policy.Behavior, key string) ([]policy.Rule, error) {
-	for _, text := range w.set.List(key) {
-		r, err := policy.ParseRule(text, b, fmt.Sprintf("%s in %s", key, w.set.Origin(key)))
-		if err != nil {
-			return nil, fail(ExitSettings, "settings: %s (%s): %w", key, w.set.Origin(key), err)
-		}
-		rules = append(rules, r)
-	}
-	return rules, nil
 }
 
 func (w *wiring) buildTools(context.Context) error {

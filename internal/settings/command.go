@@ -46,21 +46,39 @@ func (t Target) file() (string, error) {
 	if err != nil || t.Layer == User {
 		return file, err
 	}
+	return file, withinProject(t.Root, file)
+}
+
+// withinProject returns an error if what is written to a project's file would
+// land outside of the project, through a link.
+func withinProject(root, file string) error {
 	real, err := followLinks(file)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(real)); err == nil {
-		real = filepath.Join(dir, filepath.Base(real))
-	}
-	root, err := filepath.EvalSymlinks(t.Root)
+	real = filepath.Join(realDir(filepath.Dir(real)), filepath.Base(real))
+	realRoot, err := filepath.EvalSymlinks(root)
 	if err != nil {
-		return "", fmt.Errorf("finding the project: %w", err)
+		return fmt.Errorf("finding the project: %w", err)
 	}
-	if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
-		return "", fmt.Errorf("%s leads out of the project, to %s: write that file itself, or replace the link", file, real)
+	if rel, err := filepath.Rel(realRoot, real); err != nil || !filepath.IsLocal(rel) {
+		return fmt.Errorf("%s leads out of the project, to %s: write that file itself, or replace the link", file, real)
 	}
-	return file, nil
+	return nil
+}
+
+// realDir returns a directory without links, as far as it exists.
+func realDir(dir string) string {
+	for at, rest := dir, ""; ; {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return dir
+		}
+		rest, at = filepath.Join(filepath.Base(at), rest), up
+	}
 }
 
 // RunGet prints the value of one key. A key that has none prints an empty

@@ -15,7 +15,9 @@ const (
 	Model                  = "model"
 	DefaultMode            = "permissions.defaultMode"
 	Allow                  = "permissions.allow"
+	Ask                    = "permissions.ask"
 	Deny                   = "permissions.deny"
+	Import                 = "permissions.import"
 	ToolsAllowed           = "tools.allowed"
 	ToolsDisallowed        = "tools.disallowed"
 	ShellTimeoutMs         = "tools.shell.timeoutMs"
@@ -62,7 +64,8 @@ type Key struct {
 	Type Type
 	// Default holds a string or an int; nil means that there is none.
 	Default any
-	// Enum lists the values of a String that may have no others.
+	// Enum lists the values of a String that may have no others, or those of
+	// the strings of a StringList.
 	Enum     []string
 	Min, Max int // of an Int
 	// Restricted keys are read from the user's file, flags and managed
@@ -80,6 +83,8 @@ type Key struct {
 	// normal returns the canonical form of a string (each string of a list or
 	// map), or says what it must be.
 	normal func(string) (string, error)
+	// rules is what the rules do that the list holds; "" if it holds none.
+	rules policy.Behavior
 	// entry checks the name of a map's entry; nil takes any.
 	entry func(string) error
 	// inProject says why a value can't come from a project's file; "" if it
@@ -129,10 +134,14 @@ func permissionKeys() []Key {
 	return []Key{
 		{Name: DefaultMode, Type: String, Default: string(policy.ModeDefault), Enum: modes, Restricted: true, normal: mode,
 			Description: "How much runs without asking when a session starts: `--permission-mode` for every run."},
-		{Name: Allow, Type: StringList, Restricted: true, normal: nonEmpty,
-			Description: "Tools that run without asking."},
-		{Name: Deny, Type: StringList, normal: nonEmpty,
-			Description: "Tools that never run, in any mode."},
+		{Name: Allow, Type: StringList, Restricted: true, normal: nonEmpty, rules: policy.Allow,
+			Description: "Rules for calls that run without asking, each `Tool` or `Tool(specifier)`: see docs/permissions.md. In a project's files only those count that you yourself allowed there for good."},
+		{Name: Ask, Type: StringList, normal: nonEmpty, rules: policy.Ask,
+			Description: "Rules for calls that ask first in every mode, each `Tool` or `Tool(specifier)`: see docs/permissions.md."},
+		{Name: Deny, Type: StringList, normal: nonEmpty, rules: policy.Deny,
+			Description: "Rules for calls that never run, in any mode, each `Tool` or `Tool(specifier)`: see docs/permissions.md."},
+		{Name: Import, Type: StringList, Restricted: true, Enum: otherTools(), normal: otherTool,
+			Description: "Other tools whose allow rules in your home directory count here too. What they deny or ask counts always."},
 		{Name: AdditionalDirectories, Type: StringList, Restricted: true, Path: true, normal: nonEmpty,
 			Description: "Directories that the tools may work in besides the current one: `--add-dir` for every run."},
 	}
@@ -140,9 +149,9 @@ func permissionKeys() []Key {
 
 func toolKeys() []Key {
 	return []Key{
-		{Name: ToolsAllowed, Type: StringList, Restricted: true, normal: nonEmpty,
+		{Name: ToolsAllowed, Type: StringList, Restricted: true, normal: nonEmpty, rules: policy.Allow,
 			Description: "Like `permissions.allow`, under the name of `--allowed-tools`."},
-		{Name: ToolsDisallowed, Type: StringList, normal: nonEmpty,
+		{Name: ToolsDisallowed, Type: StringList, normal: nonEmpty, rules: policy.Deny,
 			Description: "Like `permissions.deny`, under the name of `--disallowed-tools`."},
 		{Name: ShellTimeoutMs, Type: Int, Default: 120_000, Min: 1, Max: 600_000,
 			Description: "Milliseconds after which a shell command is stopped, unless the call asks for another time."},
@@ -192,6 +201,13 @@ func mode(s string) (string, error) {
 func nonEmpty(s string) (string, error) {
 	if strings.TrimSpace(s) == "" {
 		return "", errors.New("an empty entry means nothing here")
+	}
+	return s, nil
+}
+
+func otherTool(s string) (string, error) {
+	if !slices.Contains(otherTools(), s) {
+		return "", errors.New("no such tool")
 	}
 	return s, nil
 }

@@ -30,7 +30,7 @@ type LoadOptions struct {
 // used; the settings are then those of the rest, for a caller that has to go
 // on.
 func Load(o LoadOptions) (*Settings, []Warning, error) {
-	l := &loader{s: &Settings{table: Keys(), values: map[string]value{}}, home: o.Dirs.Home}
+	l := &loader{s: &Settings{table: Keys(), values: map[string]value{}}, home: o.Dirs.Home, approvals: newApprovals(o.Dirs, o.Root)}
 	if o.Dirs.Config != "" {
 		l.file(User, filepath.Join(o.Dirs.Config, fileName))
 	}
@@ -42,15 +42,16 @@ func Load(o LoadOptions) (*Settings, []Warning, error) {
 	if o.ManagedFile != "" {
 		l.file(Managed, o.ManagedFile)
 	}
-	return l.s, l.warnings, errors.Join(l.errs...)
+	return l.s, append(l.warnings, l.approvals.warnings()...), errors.Join(l.errs...)
 }
 
 // loader merges layers, the lowest first.
 type loader struct {
-	s        *Settings
-	home     string
-	warnings []Warning
-	errs     []error
+	s         *Settings
+	home      string
+	approvals *approvals
+	warnings  []Warning
+	errs      []error
 }
 
 // file merges one file.
@@ -99,6 +100,11 @@ func (l *loader) flags(given map[string]any) {
 
 // merge puts a higher layer's items over what is there.
 func (s *Settings) merge(name string, key *Key, items []item) {
+	if key.rules != "" {
+		for _, it := range items {
+			s.rules = append(s.rules, ruleText{key, it.value.(string), it.origin})
+		}
+	}
 	v := value{key: key, items: items}
 	switch old := s.values[name].items; key.Type {
 	case StringList:
@@ -162,11 +168,43 @@ func (f *fileLayer) member(m member, path []string, name string) {
 		f.fail(m.offset, name+" must be an object, not "+kindOf(m.value.Value))
 	case key == nil:
 		f.warn(m.offset, name+": "+unknown(f.s.table, path))
+	case key.Name == Allow && f.isProject():
+		f.approved(m, key, name)
 	case key.Restricted && f.isProject():
-		f.warn(m.offset, name+" is ignored here: a project's files can't set it, only your own settings, flags and managed settings can")
+		f.warn(m.offset, name+notInProject)
 	default:
 		f.value(m, key, name)
 	}
+}
+
+const notInProject = " is ignored here: a project's files can't set it, only your own settings, flags and managed settings can"
+
+// approved merges those allow rules of a project's file that the user has
+// allowed in this project; others may come from a stranger.
+func (f *fileLayer) approved(m member, key *Key, name string) {
+	items, err := fromJSON(key, m.value)
+	mine := items[:0:0]
+	for _, it := range items {
+		if f.approvals.has(projectDir+"/"+filepath.Base(f.doc.path), it.value.(string)) {
+			it.origin = Origin{Layer: f.layer, File: f.doc.path, Line: f.doc.line(it.origin.Line)}
+			mine = append(mine, it)
+		}
+	}
+	if err != nil || len(mine) == 0 || len(mine) < len(items) {
+		f.warn(m.offset, name+ignored(len(mine)))
+	}
+	if len(mine) > 0 {
+		f.s.merge(name, key, mine)
+	}
+}
+
+// ignored says that allow rules of a project's file don't count, but for those
+// that the user allowed there.
+func ignored(approved int) string {
+	if approved > 0 {
+		return notInProject + "; what you allowed here yourself counts"
+	}
+	return notInProject
 }
 
 func (f *fileLayer) value(m member, key *Key, name string) {

@@ -273,6 +273,8 @@ func expected(key *Key) string {
 	switch {
 	case key.Type == Int:
 		return fmt.Sprintf("a whole number from %d to %d", key.Min, key.Max)
+	case key.Type == StringList && len(key.Enum) > 0:
+		return "a list of any of " + quoteAll(key.Enum)
 	case len(key.Enum) > 0:
 		return "one of " + quoteAll(key.Enum)
 	}

@@ -68,17 +68,17 @@ func (n *schemaNode) child(step string) *schemaNode {
 }
 
 func keyNode(k *Key) *schemaNode {
-	n := &schemaNode{Description: k.Description, Default: k.Default, Enum: k.Enum}
+	n := &schemaNode{Description: k.Description, Default: k.Default}
 	if k.Restricted {
 		n.Description += " Read from the user's file and managed settings only."
 	}
 	switch k.Type {
 	case String:
-		n.Type = "string"
+		n.Type, n.Enum = "string", k.Enum
 	case Int:
 		n.Type, n.Minimum, n.Maximum = "integer", &k.Min, &k.Max
 	case StringList:
-		n.Type, n.Items = "array", &schemaNode{Type: "string"}
+		n.Type, n.Items = "array", &schemaNode{Type: "string", Enum: k.Enum}
 	case StringMap:
 		n.Type, n.Additional = "object", &schemaNode{Type: "string"}
 	}

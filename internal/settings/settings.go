@@ -51,7 +51,8 @@ func (o Origin) String() string {
 	return o.Layer.String() + " " + o.File + ":" + strconv.Itoa(o.Line)
 }
 
-// Warning is something in a settings file that has no effect, and why.
+// Warning is something in a settings file that has no effect, and why. Line is
+// 0 where there is none to name.
 type Warning struct {
 	File    string
 	Line    int
@@ -60,8 +61,11 @@ type Warning struct {
 
 // String returns "FILE:LINE: MESSAGE".
 func (w Warning) String() string {
-	if w.File == "" {
+	switch {
+	case w.File == "":
 		return w.Message
+	case w.Line == 0:
+		return w.File + ": " + w.Message
 	}
 	return fmt.Sprintf("%s:%d: %s", w.File, w.Line, w.Message)
 }
@@ -107,6 +111,14 @@ type value struct {
 type Settings struct {
 	table  []Key
 	values map[string]value // by concrete name
+	rules  []ruleText       // of all layers, the same text of two layers twice
+}
+
+// ruleText is one entry of a list of rules.
+type ruleText struct {
+	key    *Key
+	text   string
+	origin Origin
 }
 
 // lookup returns the table's key of a concrete name. A name that is not there

@@ -156,7 +156,11 @@ func update(file string, create bool, change func(*document) (bool, error)) erro
 	if err != nil || !changed {
 		return err
 	}
-	if err := replaceFile(target, append(doc.bom, doc.tree.Pack()...), perm); err != nil {
+	packed := append(doc.bom, doc.tree.Pack()...)
+	if len(packed) > maxFileBytes {
+		return fmt.Errorf("writing settings: %s would be larger than %d bytes and couldn't be read again", target, maxFileBytes)
+	}
+	if err := replaceFile(target, packed, perm); err != nil {
 		return fmt.Errorf("writing settings: %w", err)
 	}
 	return nil
@@ -312,34 +316,119 @@ func indentOf(extra hujson.Extra) (string, bool) {
 // its value to be filled. What stood before the closing brace, comments
 // included, stays where it was, before the new member.
 func insert(obj *object, name string, s style, depth int) *hujson.Value {
-	closing := strings.Repeat(s.unit, depth)
-	indent := closing + s.unit
-	multiline := true
-	if n := len(obj.Members); n > 0 {
-		if own, ok := indentOf(obj.Members[n-1].Name.BeforeExtra); ok && strings.TrimSpace(own) == "" {
-			indent = own
-		} else {
-			multiline = bytes.ContainsRune(obj.AfterExtra, '\n')
-		}
-	}
 	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: hujson.Value{BeforeExtra: hujson.Extra(" ")}}
-	before, after := string(obj.AfterExtra), ""
-	switch i := strings.LastIndexByte(before, '\n'); {
-	case i >= 0:
-		before, after = strings.TrimSuffix(before[:i], "\r")+s.newline+indent, s.newline+before[i+1:]
-	case multiline:
-		before, after = strings.TrimRight(before, " \t")+s.newline+indent, s.newline+closing
-	case strings.TrimSpace(before) == "":
-		before, after = " ", before
-	default:
-		before += " "
+	var last *hujson.Extra
+	if n := len(obj.Members); n > 0 {
+		last = &obj.Members[n-1].Name.BeforeExtra
 	}
-	m.Name.BeforeExtra, obj.AfterExtra = hujson.Extra(before), hujson.Extra(after)
+	m.Name.BeforeExtra, obj.AfterExtra = s.slot(last, obj.AfterExtra, depth)
 	if n := len(obj.Members); n > 0 && obj.Members[n-1].Value.AfterExtra != nil {
 		m.Value.AfterExtra = hujson.Extra{} // the file's way of trailing commas
 	}
 	obj.Members = append(obj.Members, m)
 	return &obj.Members[len(obj.Members)-1].Value
+}
+
+// slot makes room at the end of an object or list that lies depth of them
+// deep: what stands before the new part, and what then stands before the
+// closing bracket. last is what stands before the last part, nil if there is
+// none, and end what stands before the closing bracket now.
+func (s style) slot(last *hujson.Extra, end hujson.Extra, depth int) (before, after hujson.Extra) {
+	closing := strings.Repeat(s.unit, depth)
+	indent := closing + s.unit
+	multiline := true
+	if last != nil {
+		if own, ok := indentOf(*last); ok && strings.TrimSpace(own) == "" {
+			indent = own
+		} else {
+			multiline = bytes.ContainsRune(end, '\n')
+		}
+	}
+	text := string(end)
+	switch i := strings.LastIndexByte(text, '\n'); {
+	case i >= 0:
+		return hujson.Extra(strings.TrimSuffix(text[:i], "\r") + s.newline + indent), hujson.Extra(s.newline + text[i+1:])
+	case multiline:
+		return hujson.Extra(strings.TrimRight(text, " \t") + s.newline + indent), hujson.Extra(s.newline + closing)
+	case strings.TrimSpace(text) == "":
+		return hujson.Extra(" "), end
+	}
+	return hujson.Extra(text + " "), nil
+}
+
+// appendTexts adds those of the texts that aren't there yet to the list at
+// path, which is made when missing, and leaves everything else as it was. It
+// reports false when all are there.
+func (d *document) appendTexts(path, texts []string) (bool, error) {
+	list, err := d.list(path)
+	if err != nil {
+		return false, err
+	}
+	have := map[string]bool{}
+	if list != nil {
+		for _, e := range list.Elements {
+			if text, ok := scalarOf(String, e.Value); ok {
+				have[text.(string)] = true
+			}
+		}
+	}
+	changed := false
+	for _, text := range texts {
+		if have[text] {
+			continue
+		}
+		if have[text], changed = true, true; list == nil {
+			if _, err := d.set(path, []byte("[]")); err != nil {
+				return false, err
+			}
+			if list, err = d.list(path); err != nil {
+				return false, err
+			}
+		}
+		d.style().push(list, text, len(path))
+	}
+	return changed, nil
+}
+
+// push appends a string to a list that lies depth objects deep.
+func (s style) push(list *hujson.Array, text string, depth int) {
+	e := hujson.Value{Value: hujson.String(text)}
+	var last *hujson.Extra
+	if n := len(list.Elements); n > 0 {
+		last = &list.Elements[n-1].BeforeExtra
+		if list.Elements[n-1].AfterExtra != nil {
+			e.AfterExtra = hujson.Extra{} // the file's way of trailing commas
+		}
+	}
+	e.BeforeExtra, list.AfterExtra = s.slot(last, list.AfterExtra, depth)
+	list.Elements = append(list.Elements, e)
+}
+
+// list returns the list at path, nil if nothing is there.
+func (d *document) list(path []string) (*hujson.Array, error) {
+	obj := d.root
+	for depth, step := range path {
+		v, err := d.find(obj, step)
+		if v == nil || err != nil {
+			return nil, err
+		}
+		wrong := func(want string) error {
+			return &Error{File: d.path, Line: d.line(v.StartOffset), Message: strings.Join(path[:depth+1], ".") + " must be " + want + ", not " + kindOf(v.Value)}
+		}
+		if depth == len(path)-1 {
+			list, ok := v.Value.(*hujson.Array)
+			if !ok {
+				return nil, wrong("a list of strings")
+			}
+			return list, nil
+		}
+		inner, ok := v.Value.(*object)
+		if !ok {
+			return nil, wrong("an object")
+		}
+		obj = inner
+	}
+	return nil, nil
 }
 
 // remove takes a member out of obj. Comments before it stay: nobody knows
