@@ -31,6 +31,7 @@ test: fmt
 	GOOS=darwin $(GO) vet $(OS_SPECIFIC)
 	GOOS=windows $(GO) vet $(OS_SPECIFIC)
 	$(MAKE) --no-print-directory race
+	@$(GO) test -count=1 -v -run TestCorpusScore ./internal/policy | grep '^policy score'
 	$(MAKE) --no-print-directory fuzz
 	sh demo/run.sh --check $(abspath $(BIN))
 

@@ -20,13 +20,10 @@ type Engine struct {
 
 // rules are the rules of one moment. They are never changed.
 type rules struct {
-	all               []Rule
-	deny, ask, allow  *ruleSet // of lists
-	files             *ruleSet // of policy files above the default tier, the one that wins first
-	shipped           *ruleSet // of the default tier
-	checkers          []*Checker
-	restrictedFiles   bool // a rule restricts certain files or commands, so that what isn't certain may be one of them
-	restrictsCommands bool
+	all              []Rule
+	deny, ask, allow *ruleSet // of lists
+	files            *ruleSet // of policy files above the default tier, the one that wins first
+	checkers         []*Checker
 }
 
 // NewEngine returns an engine with these rules besides the shipped ones.
@@ -52,17 +49,9 @@ func (e *Engine) set(list []Rule, checkers []*Checker) {
 		case rule.Behavior == Allow:
 			allow = append(allow, rule)
 		}
-		if rule.Behavior != Allow {
-			r.restrictedFiles = r.restrictedFiles || rule.path != nil
-			r.restrictsCommands = r.restrictsCommands || rule.command != nil
-		}
-	}
-	shipped := make([]*Rule, 0, 16)
-	for i := range shippedRules() {
-		shipped = append(shipped, &shippedRules()[i])
 	}
 	slices.SortStableFunc(files, byRank)
-	r.deny, r.ask, r.allow, r.files, r.shipped = newRuleSet(deny), newRuleSet(ask), newRuleSet(allow), newRuleSet(files), newRuleSet(shipped)
+	r.deny, r.ask, r.allow, r.files = newRuleSet(deny), newRuleSet(ask), newRuleSet(allow), newRuleSet(files)
 	e.rules.Store(r)
 }
 
@@ -86,7 +75,7 @@ func (e *Engine) current() *rules {
 func (e *Engine) Rules() []Rule {
 	r := e.current()
 	var out []Rule
-	for _, set := range []*ruleSet{r.deny, r.ask, r.allow, r.files, r.shipped} {
+	for _, set := range []*ruleSet{r.deny, r.ask, r.allow, r.files, shippedSet()} {
 		for _, rule := range set.rules {
 			out = append(out, *rule)
 		}
@@ -460,7 +449,7 @@ func (r *rules) mode(s *subject) ruling {
 		f.Mode = ModeDefault
 	}
 	var rule *Rule
-	r.shipped.each(&sub, func(x *Rule) bool {
+	shippedSet().each(&sub, func(x *Rule) bool {
 		if x.holds(&f) && x.tools.matches(&f) {
 			rule = x
 		}

@@ -84,40 +84,64 @@ func (c *corpusCase) engine() *Engine {
 	return NewEngine(list)
 }
 
-// TestCorpusScore judges every case. A laxer answer than the label is wrong; of
-// the cases labelled allow, at most 2 % may be asked.
-func TestCorpusScore(t *testing.T) {
+// corpusScore is how the engine's answers compare with the labels.
+type corpusScore struct {
+	cases, dangerous, free int
+	wrong                  []string // laxer than the label
+	asked                  []string // of those labelled allow
+	stricter               []string // denied instead of asked
+}
+
+func (s *corpusScore) percent() float64 { return 100 * float64(len(s.asked)) / float64(s.free) }
+
+func score(t testing.TB) corpusScore {
+	var s corpusScore
 	cases := readCorpus(t)
-	var allow, strict, stricter int
 	for i := range cases {
 		c := &cases[i]
 		d := c.engine().Decide(c.facts())
 		got, want := severity(d.Behavior), severity(c.Want)
+		s.cases++
+		if c.Danger {
+			s.dangerous++
+		}
 		if c.Want == Allow {
-			allow++
+			s.free++
+		}
+		if got == want {
+			continue
 		}
 		what := c.Command
 		if c.Tool != "" {
 			what = c.Tool + " " + string(c.Input)
 		}
+		text := fmt.Sprintf("%s: %s in %s %v: %s, labelled %s (%s); %s", c.ID, what, c.Mode, c.Rules, d.Behavior, c.Want, c.Reason, d.Reason)
 		switch {
 		case got < want:
-			t.Errorf("WRONG %s: %s in %s %v: %s, must be %s (%s); %s", c.ID, what, c.Mode, c.Rules, d.Behavior, c.Want, c.Reason, d.Reason)
-		case got > want && c.Want == Allow:
-			strict++
-			if os.Getenv("POLICY_SCORE") != "" {
-				t.Logf("too strict %s: %s in %s %v: %s (%s); %s", c.ID, what, c.Mode, c.Rules, d.Behavior, c.Reason, d.Reason)
-			}
-		case got > want:
-			stricter++
-			if os.Getenv("POLICY_SCORE") != "" {
-				t.Logf("stricter %s: %s in %s %v: %s, label %s (%s); %s", c.ID, what, c.Mode, c.Rules, d.Behavior, c.Want, c.Reason, d.Reason)
-			}
+			s.wrong = append(s.wrong, text)
+		case c.Want == Allow:
+			s.asked = append(s.asked, text)
+		default:
+			s.stricter = append(s.stricter, text)
 		}
 	}
-	fmt.Fprintf(os.Stderr, "policy score: %d judged commands; 0 wrong is the limit; %d of %d that are free were asked (%.1f %%, limit 2 %%); %d denied instead of asked\n",
-		len(cases), strict, allow, 100*float64(strict)/float64(allow), stricter)
-	if 50*strict > allow {
-		t.Errorf("%d of %d cases labelled allow are asked or denied: more than 2 %%", strict, allow)
+	return s
+}
+
+// TestCorpusScore judges every case. A laxer answer than the label is wrong; of
+// the cases labelled allow, at most 2 % may be asked. POLICY_SCORE=1 lists the
+// stricter ones.
+func TestCorpusScore(t *testing.T) {
+	s := score(t)
+	for _, w := range s.wrong {
+		t.Error("too lax: " + w)
+	}
+	if os.Getenv("POLICY_SCORE") != "" {
+		t.Log("asked:\n" + strings.Join(s.asked, "\n") + "\ndenied instead of asked:\n" + strings.Join(s.stricter, "\n"))
+	}
+	fmt.Printf("policy score: %d judged commands, %d too lax (limit 0); %d of %d free ones asked (%.1f %%, limit 2 %%); %d denied instead of asked\n",
+		s.cases, len(s.wrong), len(s.asked), s.free, s.percent(), len(s.stricter))
+	if s.percent() > 2 {
+		t.Errorf("%.1f %% of the cases labelled allow are asked or denied", s.percent())
 	}
 }

@@ -44,15 +44,20 @@ type Example struct {
 //go:embed data/shipped.toml
 var shippedTOML []byte
 
-// shippedRules returns the policies that the program comes with, the one that
-// wins first. They must not be changed.
-var shippedRules = sync.OnceValue(func() []Rule {
+// shippedSet holds the policies that the program comes with, the one that wins
+// first; read when the first call is decided.
+var shippedSet = sync.OnceValue(func() *ruleSet {
 	p := ParsePolicy(shippedTOML, "shipped", TierDefault)
 	if len(p.Problems) > 0 {
 		panic("policy: shipped.toml: " + p.Problems[0].String())
 	}
-	slices.SortStableFunc(p.Rules, func(a, b Rule) int { return byRank(&a, &b) })
-	return p.Rules
+	rules := make([]*Rule, len(p.Rules))
+	for i := range p.Rules {
+		rules[i] = &p.Rules[i]
+		rules[i].prepare()
+	}
+	slices.SortStableFunc(rules, byRank)
+	return newRuleSet(rules)
 })
 
 // ParsePolicy reads a policy file (gemini-cli's form). A file that is no TOML
