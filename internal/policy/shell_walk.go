@@ -223,14 +223,11 @@ func (j *judge) piped(from, mark int, s *syntax.Stmt) *word {
 		return nil
 	}
 	argv := j.found[from].Argv
-	if argv[0] != "echo" && argv[0] != "printf" {
+	text, ok := printed(argv)
+	if !ok {
 		return nil
 	}
-	args := argv[1:]
-	for len(args) > 0 && argv[0] == "echo" && strings.HasPrefix(args[0], "-") {
-		args = args[1:]
-	}
-	w := lit(strings.Join(args, " "))
+	w := lit(text)
 	return &w
 }
 
