@@ -113,7 +113,7 @@ func newPolicyExplainCmd(cio IO) *cobra.Command {
 	var p policyFlags
 	var headless bool
 	cmd := &cobra.Command{
-		Use:   "explain [flags] TOOL JSON-INPUT | explain [flags] -- 'SHELL COMMAND'",
+		Use:   "explain [flags] TOOL JSON-INPUT\n  agent policy explain [flags] -- 'SHELL COMMAND'",
 		Short: "Say whether a call may run, why, and what would allow it",
 		Long: `The call is judged as in a run with the same flags, settings and policy files in
 this folder; it is not run. The exit code is 0 whatever the decision.`,
