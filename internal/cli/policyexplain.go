@@ -154,17 +154,37 @@ func visibleSuggestions(list []policy.Suggestion) []policy.Suggestion {
 	return out
 }
 
-// whyWords say in words what kind of thing decided.
-var whyWords = map[policy.Why]string{
-	policy.WhyHard: "it can't be judged", policy.WhyRule: "a rule decides", policy.WhyHook: "a hook decides", policy.WhyMode: "the mode decides",
-	policy.WhyProtected: "protected in every mode", policy.WhySecret: "a file of secrets", policy.WhyOutside: "outside of the working directories",
-	policy.WhyDestructive: "destructive", policy.WhyUnclear: "not understood", policy.WhyDefault: "nothing allows it",
+// whyWords says in words what kind of thing decided.
+func whyWords(why policy.Why) string {
+	switch why {
+	case policy.WhyHard:
+		return "it can't be judged"
+	case policy.WhyRule:
+		return "a rule decides"
+	case policy.WhyHook:
+		return "a hook decides"
+	case policy.WhyMode:
+		return "the mode decides"
+	case policy.WhyProtected:
+		return "protected in every mode"
+	case policy.WhySecret:
+		return "a file of secrets"
+	case policy.WhyOutside:
+		return "outside of the working directories"
+	case policy.WhyDestructive:
+		return "destructive"
+	case policy.WhyUnclear:
+		return "not understood"
+	case policy.WhyDefault:
+		return "nothing allows it"
+	}
+	return string(why)
 }
 
 // print writes the explanation for people.
 func (e *explanation) print(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s: %s\n", strings.ToUpper(e.Decision), whyWords[policy.Why(e.Why)])
+	fmt.Fprintf(&b, "%s: %s\n", strings.ToUpper(e.Decision), whyWords(policy.Why(e.Why)))
 	entry(&b, "call", e.Tool+" "+e.Input)
 	entry(&b, "mode", e.Mode)
 	entry(&b, "reason", e.Reason)
