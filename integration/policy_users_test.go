@@ -159,7 +159,8 @@ func (p *place) numbered(commands []string) []attempt {
 
 // neverRun demands that no command is allowed with these flags, and that at
 // least control of them leave their canary {} where nothing is forbidden, so
-// that a canary would have been seen.
+// that a canary would have been seen. There they do run, perhaps as root: none
+// may change anything outside of the place.
 func neverRun(t *testing.T, prepare func(p *place), commands []string, control int, flags ...string) {
 	t.Helper()
 	p := newPlace(t)
