@@ -83,6 +83,8 @@ func TestExplainAgreesWithARun(t *testing.T) {
 		{"write_file", `{"file_path":".git/config","content":""}`, []string{"--permission-mode=yolo"}, "ask"},
 		{"write_file", `{"file_path":"../a","content":""}`, []string{"--permission-mode=auto-edit"}, "ask"},
 		{"write_file", `{"file_path":"../more/a","content":""}`, []string{"--permission-mode=auto-edit", "--add-dir=../more"}, "allow"},
+		{"write_file", `{"file_path":"node_modules/a","content":""}`, []string{"--permission-mode=yolo", "--policy=checked"}, "deny"},
+		{"write_file", `{"file_path":".vscode-like/a","content":""}`, []string{"--permission-mode=yolo", "--policy=checked"}, "allow"},
 		{"read_file", `{"file_path":"model.jsonc"}`, nil, "allow"},
 		{"read_file", `{"file_path":"/etc/shadow"}`, nil, "ask"},
 		{"web_fetch", `{"url":"http://127.0.0.1:1/"}`, []string{"--disallowed-tools=WebFetch(domain:127.0.0.1)"}, "deny"},
@@ -95,6 +97,7 @@ func TestExplainAgreesWithARun(t *testing.T) {
 			p.write("more/.keep", "")
 			p.user("mine.toml", rule("allow", "make", "5")+rule("deny", "make clean", "6"))
 			p.project("ours.toml", rule("deny", "frob --hard", "1"))
+			p.write("work/checked", "[[safety_checker]]\ntoolName = \"write_file\"\npriority = 9\nchecker = { type = \"in-process\", name = \"allowed-path\" }\n")
 			e := p.explain(append(slices.Clone(absolute(p, tt.flags)), "--headless", tt.tool, tt.input)...)
 			decision, reason := p.ranAs(tt.tool, tt.input, absolute(p, tt.flags)...)
 			if decision != e.Decision || decision != tt.want {
@@ -176,15 +179,15 @@ func TestExplainManyParts(t *testing.T) {
 	t.Parallel()
 	p := newTestPlace(t)
 	var b strings.Builder
-	for i := range 9_999 {
+	for i := range 999 {
 		fmt.Fprintf(&b, "ls a%d;", i)
 	}
 	e := p.explain("--", b.String()+"frob")
-	if len(e.Parts) != 10_000 || e.Decision != "ask" || e.Parts[9_999].Text != "frob" || e.Parts[9_999].Decision != "ask" || e.Parts[0].Decision != "allow" {
+	if len(e.Parts) != 1_000 || e.Decision != "ask" || e.Parts[999].Text != "frob" || e.Parts[999].Decision != "ask" || e.Parts[0].Decision != "allow" {
 		t.Errorf("%d parts, %s", len(e.Parts), e.Decision)
 	}
 	p.run(ExitOK, "policy", "explain", "--", b.String()+"frob")
-	if !strings.Contains(p.out.String(), "10000. ask   frob\n") {
+	if !strings.Contains(p.out.String(), "1000. ask   frob\n") {
 		t.Error("the last part is not shown")
 	}
 }
