@@ -117,6 +117,8 @@ type line struct {
 	env    bool   // the line assigns variables, which the command may see
 	whole  string // the whole command line as written, without blanks around it; of a part of it: empty
 	parts  bool   // of a whole line: its parts are asked about too
+
+	stable, stableRead string // the input with it in the command's place: see input.stableOf
 }
 
 func newLine(p *Part) line {

@@ -251,7 +251,7 @@ func (r *Rule) restrictsArgs(s *subject) match {
 	switch {
 	case !r.tools.matches(s.f):
 		return matchNo
-	case r.args.MatchString(s.input.stableOf(s.line)), s.line.part != nil && r.args.MatchString(s.input.stableWith(s.line.joined)):
+	case r.args.MatchString(s.input.stableOf(s.line)), s.line.part != nil && r.args.MatchString(s.input.stableRead(s.line)):
 		return matchYes
 	case s.line.part != nil && s.line.part.couldBeAny():
 		return matchMaybe
@@ -293,12 +293,20 @@ func scalar(v any) any {
 // prepare notes what is asked often.
 func (r *Rule) prepare() {
 	r.reads, r.writes = false, false
+	m := &r.tools
+	if m.server == "" && m.globs == nil && m.classes == nil && m.names != nil { // nearly all of them
+		for _, n := range m.names {
+			t, ok := fileTools[n]
+			r.reads, r.writes = r.reads || ok && !t.write, r.writes || t.write
+		}
+		return
+	}
 	for name, t := range fileTools {
 		class := ClassRead
 		if t.write {
 			class = ClassEdit
 		}
-		if r.tools.matches(&Facts{Tool: name, Class: class}) {
+		if m.matches(&Facts{Tool: name, Class: class}) {
 			r.reads, r.writes = r.reads || !t.write, r.writes || t.write
 		}
 	}

@@ -111,11 +111,22 @@ func (in *input) stable() string {
 
 // stableOf is stable with the command replaced by one part of it.
 func (in *input) stableOf(l *line) string {
-	command := l.whole
-	if l.part != nil {
-		command = l.part.Text
+	if l.stable == "" {
+		command := l.whole
+		if l.part != nil {
+			command = l.part.Text
+		}
+		l.stable = in.stableWith(command)
 	}
-	return in.stableWith(command)
+	return l.stable
+}
+
+// stableRead is stableOf with the part as the shell would read it.
+func (in *input) stableRead(l *line) string {
+	if l.stableRead == "" {
+		l.stableRead = in.stableWith(l.joined)
+	}
+	return l.stableRead
 }
 
 // stableWith is stable with another command.
