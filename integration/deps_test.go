@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"bench/floor/hello":        {},
 	"bench/floor/stream":       {},
 	"integration":              {"internal/testkit"},
-	"integration/differential": {"internal/policy"},
+	"integration/differential": {"internal/policy", "internal/tools"},
 }
 
 // everything is for the one package that knows all others.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/tools"
 )
 
 const (
@@ -20,10 +22,32 @@ const (
 	quick    = 250
 )
 
+// places are where what commands find as their home really is.
+type places struct {
+	home string // the pristine home, copied for each batch
+	git  *tools.GitConfigs
+}
+
+func newPlaces(t *testing.T) places {
+	t.Helper()
+	need(t, "git")
+	p := places{filepath.Join(t.TempDir(), "home"), tools.NewGitConfigs()}
+	makeHome(t, p.home)
+	return p
+}
+
+// Runs implements policy.Repo for directories as commands see them.
+func (p places) Runs(dir string) string {
+	if rest, ok := strings.CutPrefix(dir, homeInside); ok {
+		dir = p.home + rest
+	}
+	return p.git.Runs(dir)
+}
+
 // judge returns what the engine says of a command, and the programs that the
 // verdict names; ok is false for what wouldn't run without a question.
-func judge(c command) (v policy.Verdict, named []string, ok bool) {
-	v = policy.JudgeShell(c.Src, &policy.Facts{Cwd: c.Cwd, Roots: []string{project}, Home: homeInside})
+func (p places) judge(c command) (v policy.Verdict, named []string, ok bool) {
+	v = policy.JudgeShell(c.Src, &policy.Facts{Cwd: c.Cwd, Roots: []string{project}, Home: homeInside, Repo: p})
 	for _, p := range v.Parts {
 		if len(p.Argv) > 0 {
 			named = append(named, path.Base(p.Argv[0]))
@@ -58,7 +82,7 @@ func (s *sandbox) try(t *testing.T, cmds []command) (found []finding, timedOut [
 	}
 	by := map[int][]effect{}
 	for _, e := range out.effects {
-		_, named, _ := judge(cmds[e.Command])
+		_, named, _ := s.judge(cmds[e.Command])
 		if unnamed(e, named) {
 			by[e.Command] = append(by[e.Command], e)
 		}
@@ -109,7 +133,7 @@ func (s *sandbox) minimise(t *testing.T, f finding) finding {
 		var tries []command
 		for _, src := range shorter(f.cmd.Src) {
 			c := command{Cwd: f.cmd.Cwd, Src: src}
-			if _, _, ok := judge(c); ok {
+			if _, _, ok := s.judge(c); ok {
 				tries = append(tries, c)
 			}
 		}
@@ -169,8 +193,8 @@ func shorter(src string) []string {
 	return out
 }
 
-func describe(f finding) string {
-	v, named, _ := judge(f.cmd)
+func (p places) describe(f finding) string {
+	v, named, _ := p.judge(f.cmd)
 	var b strings.Builder
 	fmt.Fprintf(&b, "judged %s (%s; programs %v) and did more:\n  in %s\n  %q\n", v.Kind, v.Reason, named, f.cmd.Cwd, f.cmd.Src)
 	shown := map[string]bool{}
@@ -209,7 +233,7 @@ func (c *campaign) batch(t *testing.T, n int) {
 	cmds := make([]command, 0, n)
 	for len(cmds) < n {
 		cmd := c.g.command()
-		if _, _, ok := judge(cmd); !ok {
+		if _, _, ok := c.s.judge(cmd); !ok {
 			c.rejected++
 			continue
 		}
@@ -248,7 +272,7 @@ func (c *campaign) note(t *testing.T, f finding) {
 	whole := finding{cmd: f.cmd, effects: slices.Clone(f.effects)}
 	f.effects = slices.DeleteFunc(f.effects, func(e effect) bool { return knownFor(whole, e) != nil })
 	c.fresh = append(c.fresh, f)
-	t.Error(describe(f))
+	t.Error(c.s.describe(f))
 }
 
 // TestDifferential runs a few hundred commands, the same each time, and all
@@ -302,10 +326,10 @@ func TestOne(t *testing.T) {
 	s := newSandbox(t)
 	for _, cwd := range []string{project, hostile, odd} {
 		c := command{cwd, src}
-		v, named, ok := judge(c)
+		v, named, ok := s.judge(c)
 		t.Logf("%s: %s (%s), read-only %v, programs %v", cwd, v.Kind, v.Reason, ok, named)
 		for _, f := range s.each(t, []command{c}) {
-			t.Log(describe(f))
+			t.Log(s.describe(f))
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestReadingIsNotTakenForMore(t *testing.T) {
 	}
 	found, _ := s.try(t, cmds)
 	for _, f := range found {
-		t.Error(describe(f))
+		t.Error(s.describe(f))
 	}
 }
 

@@ -25,7 +25,7 @@ var systemDirs = append(strings.Split(systemPath, ":"), "/usr/lib/git-core", "/u
 var commandEnv = []string{
 	"HOME=" + homeInside, "USER=u", "LOGNAME=u", "LANG=C.UTF-8", "SHELL=/bin/bash", "PATH=" + systemPath,
 	"AGENT=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "SYSTEMD_PAGER=cat", "GH_PAGER=cat", "AWS_PAGER=cat",
-	"EDITOR=false", "VISUAL=false", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=/bin/false", "SSH_ASKPASS=/bin/false",
+	"EDITOR=false", "VISUAL=false", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_ASKPASS=/bin/false", "SSH_ASKPASS=/bin/false",
 	"DEBIAN_FRONTEND=noninteractive", "PIP_NO_INPUT=1",
 }
 

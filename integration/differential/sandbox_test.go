@@ -81,7 +81,7 @@ func unconfined(t *testing.T, why string) {
 // sandbox runs commands apart from everything: in namespaces of their own,
 // without a network, with a throw-away home as the only place to write to.
 type sandbox struct {
-	home    string // the pristine home, copied for each batch
+	places
 	work    string
 	outside string // a directory that must stay as it is
 	strace  []string
@@ -92,9 +92,8 @@ type sandbox struct {
 func newSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	bwrap, strace := need(t, "bwrap"), need(t, "strace")
-	need(t, "git")
 	dir := t.TempDir()
-	s := &sandbox{home: filepath.Join(dir, "home"), work: dir, outside: filepath.Join(dir, "outside"), bwrap: bwrap}
+	s := &sandbox{places: newPlaces(t), work: dir, outside: filepath.Join(dir, "outside"), bwrap: bwrap}
 	s.strace = []string{
 		strace, "-f", "-qq", "-y", "-s", "400", "-e", "signal=none", "--seccomp-bpf",
 		"-e", "trace=!" + strings.Join(untraced, ","), "-o", workInside + "/trace",
@@ -105,7 +104,6 @@ func newSandbox(t *testing.T) *sandbox {
 	if err := os.WriteFile(filepath.Join(s.outside, "canary"), []byte("sings\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	makeHome(t, s.home)
 	if _, _, err := s.run(nil); err != nil {
 		var held *notConfinedError
 		if errors.As(err, &held) {

@@ -44,6 +44,7 @@ const (
 	gitRacy         = 2 * time.Second
 	gitConfigName   = "config"
 	gitWorktreeName = "config.worktree"
+	indexHook       = "post-index-change" // the only one that looking runs: git diff and git status renew the index
 )
 
 // NewGitConfigs makes a GitConfigs that knows nothing yet.
@@ -205,7 +206,7 @@ func (v gitVerdict) fresh() bool {
 	for _, s := range v.files {
 		info, err := os.Stat(s.path)
 		switch {
-		case err != nil && s.info == nil && errors.Is(err, fs.ErrNotExist):
+		case err != nil && s.info == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)):
 		case err != nil || s.info == nil:
 			return false
 		case !os.SameFile(info, s.info) || info.Size() != s.info.Size() || !info.ModTime().Equal(s.info.ModTime()):
@@ -240,7 +241,14 @@ func (r gitPlace) read() gitVerdict {
 		}
 		settings = append(settings, list...)
 	}
-	if v.why = r.runs(settings); v.why != "" || r.tree == "" {
+	if v.why = r.runs(settings); v.why != "" {
+		return v
+	}
+	if hook := filepath.Join(r.common, "hooks", indexHook); v.present(hook) {
+		v.why = "git runs the repository's hook " + indexHook
+		return v
+	}
+	if r.tree == "" {
 		return v
 	}
 	if split, err := splitIndex(r.dir); err != nil || split {
@@ -254,6 +262,16 @@ func (r gitPlace) read() gitVerdict {
 		return gitVerdict{why: "git's index can't be read: " + err.Error()}
 	}
 	return v
+}
+
+// present reports whether there is a file, and notes it.
+func (v *gitVerdict) present(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		info = nil
+	}
+	v.files = append(v.files, gitStamp{path, info})
+	return err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
 // open reads a file and notes what it was like; one that isn't there is empty.

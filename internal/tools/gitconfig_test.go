@@ -212,7 +212,15 @@ func TestWhereGitFindsARepository(t *testing.T) {
 			put(t, d+"/.git/index", index("s"))
 		}, "", true},
 		"an index in parts": {func(t *testing.T, d string) { gitRepo(t, d+"/.git", ""); put(t, d+"/.git/sharedindex.0", "") }, "", true},
-		"no index":          {func(t *testing.T, d string) { gitRepo(t, d+"/.git", ""); put(t, d+"/.git/index", "x") }, "", true},
+		"a hook": {func(t *testing.T, d string) {
+			gitRepo(t, d+"/.git", "")
+			put(t, d+"/.git/hooks/post-index-change", "#!/bin/sh\n")
+		}, "", true},
+		"hooks of what writes": {func(t *testing.T, d string) {
+			gitRepo(t, d+"/.git", "")
+			put(t, d+"/.git/hooks/post-checkout", "#!/bin/sh\n")
+		}, "", false},
+		"no index": {func(t *testing.T, d string) { gitRepo(t, d+"/.git", ""); put(t, d+"/.git/index", "x") }, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
