@@ -539,8 +539,8 @@ func (r *rules) allowed(s *subject) *Rule {
 // leaves reports whether a subject leaves the roots by something that the rule
 // doesn't name.
 func (r *rules) leaves(s *subject, rule *Rule) bool {
-	if rule.path != nil || rule.command != nil && !rule.command.loose() {
-		return false
+	if rule.path != nil || rule.args != nil || rule.command != nil && !rule.command.loose() {
+		return false // it names what it allows
 	}
 	return r.outside(s) != nil
 }

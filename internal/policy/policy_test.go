@@ -91,6 +91,29 @@ func TestDecisionOrder(t *testing.T) {
 	}
 }
 
+func TestARuleForAWholeToolStaysInTheRoots(t *testing.T) {
+	t.Parallel()
+	p := ParsePolicy([]byte("[[rule]]\ntoolName=\"*\"\ndecision=\"allow\"\npriority=1\n"), "file", TierUser)
+	if len(p.Problems) > 0 {
+		t.Fatal(p.Problems)
+	}
+	for _, list := range [][]Rule{p.Rules, parse(t, Allow, "Read", "Edit", "Bash")} {
+		e := NewEngine(list)
+		for _, in := range []Facts{
+			callOf("read_file", ClassRead, `{"file_path":"/etc/hosts"}`), callOf("edit", ClassEdit, `{"file_path":"../x"}`), shellCall("cat /etc/hosts"), shellCall("touch /tmp/x"),
+		} {
+			if d := e.Decide(in); d.Behavior != Ask || d.Why != WhyOutside {
+				t.Errorf("%s: %+v, want a question because it is outside", in.Input, d)
+			}
+		}
+		for _, in := range []Facts{callOf("edit", ClassEdit, `{"file_path":"x"}`), shellCall("npm test")} {
+			if d := e.Decide(in); d.Behavior != Allow {
+				t.Errorf("%s: %+v, want allow", in.Input, d)
+			}
+		}
+	}
+}
+
 func TestZeroEngineAsksForWhatChanges(t *testing.T) {
 	t.Parallel()
 	var e Engine
