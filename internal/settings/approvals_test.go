@@ -136,6 +136,11 @@ func TestApprovalsAreForExactlyThatRuleInThatFile(t *testing.T) {
 	}
 	oneWarning(t, warnings, file, 1, "permissions.allow is ignored here", "what you allowed here yourself counts")
 
+	// nothing is ignored, so nothing is said
+	writeFile(t, file, `{"permissions": {"allow": []}}`)
+	_, warnings = h.mustRules()
+	noWarnings(t, warnings)
+
 	// taken out of the file by the user, and in the next pull's other file
 	writeFile(t, file, `{}`)
 	h.at("project/.agent/settings.json", `{"permissions": {"allow": ["Bash(make)"]}}`).at("project/.claude/settings.local.json", `{"permissions": {"allow": ["Bash(make)"]}}`)

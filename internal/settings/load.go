@@ -190,7 +190,7 @@ func (f *fileLayer) approved(m member, key *Key, name string) {
 			mine = append(mine, it)
 		}
 	}
-	if err != nil || len(mine) == 0 || len(mine) < len(items) {
+	if err != nil || len(mine) < len(items) {
 		f.warn(m.offset, name+ignored(len(mine)))
 	}
 	if len(mine) > 0 {

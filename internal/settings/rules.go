@@ -130,20 +130,28 @@ func otherFiles(o RuleOptions) []otherFile {
 type otherList struct {
 	key      string
 	behavior policy.Behavior
+	servers  bool // names of MCP servers, for all of their tools
 }
 
 // otherLists are the lists that a tool's files may have.
 func otherLists(tool string) []otherList {
-	rules := []otherList{{"permissions.deny", policy.Deny}, {"permissions.ask", policy.Ask}, {"permissions.allow", policy.Allow}}
+	rules := []otherList{
+		{key: "permissions.deny", behavior: policy.Deny},
+		{key: "permissions.ask", behavior: policy.Ask},
+		{key: "permissions.allow", behavior: policy.Allow},
+	}
 	tools := []otherList{
-		{"tools.exclude", policy.Deny}, {"excludeTools", policy.Deny}, // the second is what the first was called before
-		{"tools.allowed", policy.Allow}, {"allowedTools", policy.Allow},
+		{key: "mcp.excluded", behavior: policy.Deny, servers: true},
+		{key: "tools.exclude", behavior: policy.Deny},
+		{key: "excludeTools", behavior: policy.Deny}, // what tools.exclude was called before
+		{key: "tools.allowed", behavior: policy.Allow},
+		{key: "allowedTools", behavior: policy.Allow},
 	}
 	switch tool {
 	case qwen:
 		return append(rules, tools...)
 	case gemini:
-		return append(tools, otherList{"tools.confirmationRequired", policy.Ask})
+		return append(tools, otherList{key: "tools.confirmationRequired", behavior: policy.Ask})
 	}
 	return rules
 }
@@ -245,7 +253,10 @@ func (o *otherDocument) allowed(text string) bool {
 // rule adds one rule.
 func (o *otherDocument) rule(l otherList, text string, line int) {
 	origin := fmt.Sprintf("%s in %s %s:%d", l.key, o.tool, o.path, line)
-	texts, err := inOurWords(o.tool, text, l.behavior)
+	texts, err := []string{"mcp__" + strings.TrimSpace(text) + "__*"}, error(nil)
+	if !l.servers {
+		texts, err = inOurWords(o.tool, text, l.behavior)
+	}
 	for _, t := range texts {
 		var r policy.Rule
 		if r, err = policy.ParseRule(t, l.behavior, origin); err != nil {

@@ -291,7 +291,7 @@ func TestAListThatIsThereTwiceRestrictsTwice(t *testing.T) {
 func TestGeminiNamesOfMCPTools(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t).write(settings.User, `{"permissions": {"import": ["gemini"]}}`).
-		at(".gemini/settings.json", `{"tools": {"exclude": ["mcp_my_hub_drop", "mcp_evil_*"], "allowed": ["mcp_hub_look", "mcp_my_hub_look"]}}`)
+		at(".gemini/settings.json", `{"tools": {"exclude": ["mcp_my_hub_drop", "mcp_evil_*"], "allowed": ["mcp_hub_look", "mcp_my_hub_look"]}, "mcp": {"excluded": ["foe", "a__b"]}}`)
 	rules, warnings, err := h.rules()
 	if err != nil {
 		t.Fatal(err)
@@ -300,6 +300,7 @@ func TestGeminiNamesOfMCPTools(t *testing.T) {
 	e := policy.NewEngine(rules)
 	for tool, want := range map[string]policy.Behavior{
 		"mcp__my_hub__drop": policy.Deny, "mcp__my__hub_drop": policy.Deny, "mcp__evil__x": policy.Deny,
+		"mcp__foe__x": policy.Deny, "mcp__a__b__x": policy.Deny, "mcp__a__c": policy.Ask,
 		"mcp__hub__look": policy.Allow, "mcp__my_hub__look": policy.Ask, "mcp__my_hub__other": policy.Ask,
 	} {
 		if got := e.Decide(policy.Facts{Tool: tool, Class: policy.ClassMCP, Mode: policy.ModeDefault, Input: []byte("{}"), Cwd: h.dir}).Behavior; got != want {

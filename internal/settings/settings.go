@@ -3,7 +3,8 @@
 // of keys drives parsing, writing, the JSON Schema and the manual. It reads no
 // environment variables besides those handed to [FindDirs], never a .env file,
 // and takes nothing from a project's files that would move endpoints,
-// credentials, permissions or reach. cli calls it.
+// credentials, permissions or reach, but for rules that the user allowed there.
+// It gathers the rules of all layers and of other tools' files. cli calls it.
 package settings
 
 import (
