@@ -114,6 +114,28 @@ func TestARuleForAWholeToolStaysInTheRoots(t *testing.T) {
 	}
 }
 
+func TestKeptOutputIsFreeToRead(t *testing.T) {
+	t.Parallel()
+	var e Engine
+	for input, want := range map[string]Behavior{
+		`{"file_path":"/home/u/state/output/1.txt"}`: Allow, `{"file_path":"/home/u/state/output/../x"}`: Ask,
+		`{"file_path":"/home/u/state/outputs"}`: Ask, `{"file_path":"/home/u/state/output/.env"}`: Ask,
+	} {
+		f := callOf("read_file", ClassRead, input)
+		f.Reads, f.Guarded = []string{"/home/u/state/output"}, []string{"/home/u/state"}
+		if d := e.Decide(f); d.Behavior != want {
+			t.Errorf("%s: %+v, want %s", input, d, want)
+		}
+		if out := Outside(f); want == Allow && len(out) != 1 {
+			t.Errorf("%s: granted %q", input, out)
+		}
+		f.Tool, f.Class = "edit", ClassEdit
+		if d := e.Decide(f); d.Behavior != Ask {
+			t.Errorf("edit %s: %+v, want a question", input, d)
+		}
+	}
+}
+
 func TestZeroEngineAsksForWhatChanges(t *testing.T) {
 	t.Parallel()
 	var e Engine
