@@ -114,6 +114,7 @@ func (w *wiring) findPlace(roots *tools.Roots) policy.Facts {
 	f := policy.Facts{
 		Interactive: !nobody, Cwd: roots.Dir(), Roots: roots.All(), Home: w.dirs.Home, Paths: tools.Disk{},
 	}
+	f.Project = f.Paths.Resolve(settings.FindRoot(w.cio.Dir)).Real
 	if dir := f.Paths.Resolve(w.stateDir("output")).Real; dir != "" {
 		f.Reads = []string{dir} // what was too long for the model is kept there
 	}
