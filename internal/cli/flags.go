@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/agentcli/agent/internal/policy"
 )
@@ -35,6 +36,8 @@ type options struct {
 	approvalMode    string
 	allowedTools    []string
 	disallowedTools []string
+	policies        []string
+	adminPolicies   []string
 	tools           string
 	onDeny          string
 	addDirs         []string
@@ -69,12 +72,9 @@ func (o *options) bind(cmd *cobra.Command) {
 	f.IntVar(&o.maxTurns, "max-turns", 0, "end a turn after this many requests to the model (0: no limit)")
 	f.StringVar(&o.permissionMode, "permission-mode", "", "default, plan, auto-edit or yolo")
 	f.StringVar(&o.approvalMode, "approval-mode", "", "the same as --permission-mode")
-	f.StringArrayVar(&o.allowedTools, "allowed-tools", nil, "tools that run without asking (comma-separated names)")
-	f.StringArrayVar(&o.disallowedTools, "disallowed-tools", nil, "tools that the model does not get (comma-separated names)")
+	o.bindRules(f)
 	f.StringVar(&o.tools, "tools", "default", `the built-in tools to offer: names, "default" for all, "" for none`)
 	f.StringVar(&o.onDeny, "on-deny", "continue", "what a denied tool call does to the run: continue or fail")
-	f.StringArrayVar(&o.addDirs, "add-dir", nil, "a further folder that tools may work in")
-	f.StringArrayVar(&o.includeDirs, "include-directories", nil, "the same as --add-dir; comma-separated")
 	f.StringVar(&o.sessionID, "session-id", "", "the session's id, a UUID that is not in use")
 	f.BoolVar(&o.verbose, "verbose", false, "log what happens to stderr (no effect with stream-json output)")
 	f.BoolVar(&o.debug, "debug", false, "log in detail to stderr")
@@ -85,6 +85,17 @@ func (o *options) bind(cmd *cobra.Command) {
 	f.BoolVar(&o.version, "version", false, "print the version of this program")
 	f.SetNormalizeFunc(normalizeFlag)
 	o.changed = f.Changed
+}
+
+// bindRules binds the flags that decide, besides the mode, what may run: the
+// main command and "agent policy" have them.
+func (o *options) bindRules(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.allowedTools, "allowed-tools", nil, "tools that run without asking (comma-separated names)")
+	f.StringArrayVar(&o.disallowedTools, "disallowed-tools", nil, "tools that the model does not get (comma-separated names)")
+	f.StringArrayVar(&o.policies, "policy", nil, "a policy file, or a folder of them, instead of your own policies folder; comma-separated")
+	f.StringArrayVar(&o.adminPolicies, "admin-policy", nil, "a policy file or folder whose rules win over all others; comma-separated")
+	f.StringArrayVar(&o.addDirs, "add-dir", nil, "a further folder that tools may work in")
+	f.StringArrayVar(&o.includeDirs, "include-directories", nil, "the same as --add-dir; comma-separated")
 }
 
 // check finds what makes no sense before anything is done.

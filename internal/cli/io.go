@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/term"
@@ -22,6 +23,7 @@ type IO struct {
 	Getenv func(string) string
 	Env    []string // the whole environment, for children
 	Dir    string   // working directory
+	Admin  AdminDir // the administrator's policy files
 	// Signals are those that end a run: SIGINT and SIGTERM.
 	Signals <-chan os.Signal
 	// TTY facts; false for what is not a terminal.
@@ -39,10 +41,14 @@ func System() (IO, error) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not Ignore, which children would inherit
 	log.SetOutput(io.Discard)                               // a vendor's SDK warns through it; our log is slog
+	var admin AdminDir
+	if runtime.GOOS == "linux" {
+		admin.Path = adminPolicies
+	}
 	return IO{
 		Signals: signals,
 		In:      os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		Getenv: os.Getenv, Env: os.Environ(), Dir: dir,
+		Getenv: os.Getenv, Env: os.Environ(), Dir: dir, Admin: admin,
 		InTTY:  term.IsTerminal(int(os.Stdin.Fd())),
 		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),

@@ -73,7 +73,7 @@ runs what your prompt asks for, with the model of your choice.
 	}
 	o.bind(cmd)
 	cmd.CompletionOptions.HiddenDefaultCmd = false
-	cmd.AddCommand(group(newConfigCmd(io)), group(newModelCmd(io)))
+	cmd.AddCommand(group(newConfigCmd(io)), group(newModelCmd(io)), group(newPolicyCmd(io)))
 	return cmd
 }
 

@@ -16,7 +16,8 @@ const tasksGrace = 3 * time.Second
 
 // toolset is the tools of one conversation and what they hold.
 type toolset struct {
-	registry *tools.Registry
+	registry *tools.Registry // what the model is offered
+	all      *tools.Registry // with what flags and rules leave out
 	roots    *tools.Roots
 	tasks    *tools.Tasks
 }
@@ -34,7 +35,8 @@ func (w *wiring) newToolset() (*toolset, error) {
 	list := tools.NewFileTools(tools.FileConfig{Roots: roots, State: tools.NewFileState(), Hidden: w.hides})
 	list = append(list, w.newShell(t)...)
 	list = append(list, w.newFetch(), tools.NewTodoWrite(new(tools.TodoList)), tools.NewAskUser(w.asker))
-	t.registry, err = w.offered(tools.NewRegistry(list...))
+	t.all = tools.NewRegistry(list...)
+	t.registry, err = w.offered(t.all)
 	if err != nil {
 		t.close()
 		return nil, err
@@ -123,6 +125,7 @@ func (w *wiring) findPlace(roots *tools.Roots) policy.Facts {
 			f.Guarded = append(f.Guarded, dir)
 		}
 	}
+	f.Guarded = append(f.Guarded, w.guarded...)
 	return f
 }
 

@@ -36,7 +36,10 @@ type wiring struct {
 	models    *models
 	toolset   *toolset
 	engine    *policy.Engine
-	place     policy.Facts // what policy knows of every call
+	policies  policy.Policy // of policy files
+	lenient   bool          // problems of policy files are kept, and end nothing
+	guarded   []string      // files and folders of policies, which no call changes unasked
+	place     policy.Facts  // what policy knows of every call
 	asker     policy.Asker
 	ledger    *usage.Ledger
 	trans     *transcript.Writer // nil: nothing is kept
@@ -162,7 +165,7 @@ func (w *wiring) recorder() (func(model.Provider) model.Provider, error) {
 	}, nil
 }
 
-// buildPolicy collects the rules of flags and settings.
+// buildPolicy collects the rules of flags, settings and policy files.
 func (w *wiring) buildPolicy(context.Context) error {
 	allow, err := parseRules("--allowed-tools", policy.Allow, w.o.allowedTools)
 	if err != nil {
@@ -179,7 +182,11 @@ func (w *wiring) buildPolicy(context.Context) error {
 	if err != nil {
 		return fail(ExitSettings, "settings: %w", err)
 	}
-	w.engine = policy.NewEngine(slices.Concat(allow, deny, rules))
+	files, err := w.policyFiles()
+	if err != nil {
+		return err
+	}
+	w.engine = policy.NewEngine(slices.Concat(allow, deny, rules, files.Rules), files.Checkers...)
 	return nil
 }
 

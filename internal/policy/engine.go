@@ -131,7 +131,7 @@ func (e *Engine) Denied(f Facts) bool {
 	if denied {
 		return true
 	}
-	r.files.each(&s, func(rule *Rule) bool {
+	r.files.all(func(rule *Rule) bool {
 		if !rule.holds(&f) || !rule.tools.matches(&f) {
 			return false
 		}

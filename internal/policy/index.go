@@ -6,7 +6,10 @@ import (
 	"strings"
 )
 
-const shellTool = "run_shell_command"
+const (
+	shellTool = "run_shell_command"
+	agentTool = "agent"
+)
 
 // ruleSet finds the rules that may speak of a subject without asking each.
 type ruleSet struct {
@@ -81,6 +84,9 @@ func (s *ruleSet) each(sub *subject, visit func(*Rule) bool) {
 	switch {
 	case sub.line == nil:
 		add(s.byTool[sub.f.Tool])
+		if name := sub.agent(); name != "" {
+			add(s.byTool[name])
+		}
 	case sub.line.part == nil:
 		add(s.shell)
 		add(s.byText[sub.line.whole])
@@ -164,6 +170,30 @@ func (t *target) fold() {
 	}
 }
 
+// agent returns the sub-agent that a call would start: rules may name it as if
+// it were a tool (gemini-cli's manner); "" of other calls, and if it is called
+// like a tool.
+func (s *subject) agent() string {
+	if s.f.Tool != agentTool {
+		return ""
+	}
+	for _, key := range argTools[agentTool] {
+		if name, ok := s.input.str(key); ok {
+			if isTool(name) {
+				return ""
+			}
+			return name
+		}
+	}
+	return ""
+}
+
+// namesAgent reports whether the sub-agent that a call would start is named.
+func (m *toolMatch) namesAgent(s *subject) bool {
+	name := s.agent()
+	return name != "" && m.server == "" && len(m.classes) == 0 && slices.Contains(m.names, name)
+}
+
 // restricts reports whether a rule that restricts speaks of the subject.
 func (r *Rule) restricts(s *subject) match {
 	if !r.holds(s.f) {
@@ -172,7 +202,7 @@ func (r *Rule) restricts(s *subject) match {
 	if s.line != nil {
 		return r.restrictsPart(s)
 	}
-	if !r.tools.matches(s.f) {
+	if !r.tools.matches(s.f) && !r.tools.namesAgent(s) {
 		return matchNo
 	}
 	switch {
@@ -336,7 +366,7 @@ func (r *Rule) permits(s *subject) bool {
 	if s.line != nil {
 		return r.permitsPart(s)
 	}
-	if !r.tools.permits(s.f) {
+	if !r.tools.permits(s.f) && !r.tools.namesAgent(s) {
 		return false
 	}
 	switch {

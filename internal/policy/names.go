@@ -47,6 +47,16 @@ var toolAliases = map[string]string{
 	"activate_skill":      "skill",
 }
 
+// isTool reports whether a name is that of a tool, ours or an alias.
+func isTool(name string) bool {
+	for alias, tool := range toolAliases {
+		if name == alias || name == tool {
+			return true
+		}
+	}
+	return false
+}
+
 // CanonicalTool returns our name of a tool that may be given by an alias.
 // Names that are no alias come back as they are.
 func CanonicalTool(name string) string {

@@ -27,8 +27,8 @@ var fileTools = map[string]fileTool{
 
 // argTools are the tools whose rules speak of one argument, and its keys.
 var argTools = map[string][]string{
-	"agent": {"subagent_type", "agent", "name"},
-	"skill": {"skill", "name"},
+	agentTool: {"subagent_type", "agent_name", "agent", "name"},
+	"skill":   {"skill", "name"},
 }
 
 // argSpec is a rule's word about one argument.
