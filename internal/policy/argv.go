@@ -276,7 +276,7 @@ func (j *judge) program(p Part, name string, args []word, trusted bool) {
 			return
 		}
 	}
-	if j.t.shells[name] && !versionOnly(args) {
+	if j.t.shells[name] && !j.asksVersion(name, args) {
 		j.shell(p, name, args)
 		return
 	}
@@ -416,6 +416,8 @@ func (j *judge) uses(p *Part, us []use) {
 		p.Files = append(p.Files, f)
 		k := KindRead
 		switch {
+		case u.write && j.t.devices[f.Abs] && j.opened(f.Abs):
+			k, why = KindUnknown, "writes "+f.Path+", where a file may have been opened to be read"
 		case u.write && j.t.devices[f.Abs]:
 			continue
 		case u.write:
@@ -529,25 +531,29 @@ func longest(set map[string]bool, t *tables, name string, args []word) (string, 
 
 // probe recognises the questions for a version.
 func (j *judge) probe(p *Part, name string, args []word) bool {
-	if j.t.readOnly["@version "+name] == nil || !versionOnly(args) {
-		return false
-	}
-	if args[0].text == "-v" && name != "node" && name != "npm" && name != "pnpm" && name != "npx" && name != "ruby" && name != "php" {
+	if !j.asksVersion(name, args) {
 		return false
 	}
 	p.Reason = "asks for a version"
 	return true
 }
 
-func versionOnly(args []word) bool {
+// asksVersion reports whether a program is surely asked for nothing but its
+// version or its help: what one program takes for that question makes another
+// one start, such as -V the shells and vim.
+func (j *judge) asksVersion(name string, args []word) bool {
 	if len(args) != 1 || !args[0].exact() {
 		return false
 	}
-	switch args[0].text {
-	case "--version", "-V", "-version", "-v", "--help":
-		return true
+	table := "@" + args[0].text
+	switch table {
+	case "@--version", "@--help":
+		table = "@" + table[3:]
+	case "@-V", "@-v", "@-version":
+	default:
+		return false
 	}
-	return false
+	return j.t.readOnly[table+" "+name] != nil
 }
 
 // gitGlobals takes git's own options off and applies -C.

@@ -265,18 +265,44 @@ func (c *commandSpec) could(argv []string) bool {
 // couldBeAny reports whether nobody can tell which command runs: its name, or
 // the text that it hands to a shell, isn't certain.
 func (p *Part) couldBeAny() bool {
-	if p.Exact || len(p.Argv) == 0 {
+	if len(p.Argv) == 0 {
 		return false
 	}
-	if uncertain(p.Argv[0]) {
-		return true
-	}
 	name := baseName(p.Argv[0])
-	switch name {
-	case "eval", "source", ".", "trap":
+	if p.runsText(name) {
 		return true
 	}
-	return loaded().shells[name]
+	if p.Exact {
+		return false
+	}
+	return uncertain(p.Argv[0]) || name == "eval" || name == "trap" || loaded().shells[name]
+}
+
+// runsText reports whether a part runs a text that it doesn't name and that no
+// other part shows: what is on its input, what it keeps for a later name, or
+// what its options say.
+func (p *Part) runsText(name string) bool {
+	args := p.Argv[1:]
+	has := func(letter string) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return len(a) > 1 && a[0] == '-' && strings.Contains(a, letter) })
+	}
+	switch name {
+	case "source", ".":
+		return !p.Exact || len(args) == 0 || strings.HasPrefix(args[0], "/dev/") || strings.HasPrefix(args[0], "/proc/")
+	case "alias", "enable", "bind":
+		return len(args) > 0
+	case "hash":
+		return has("p")
+	case "mapfile", "readarray", "complete", "compgen":
+		return has("C")
+	case "jobs":
+		return has("x")
+	}
+	if p.Wrapper {
+		return false
+	}
+	t := loaded()
+	return t.shells[name] && takesScript(args) || t.wrappers[name] != nil && len(args) > 0 && p.Kind >= KindUnknown
 }
 
 // uncertain reports whether a word, as shown, may stand for something else.

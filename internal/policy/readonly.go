@@ -64,6 +64,8 @@ func (m *matcher) argument(w word, rest []word) int {
 	}
 	t := w.text
 	switch {
+	case c.ordered && len(m.ops) > 0 && len(t) > 1 && t[0] == '-':
+		m.fail(c.name + " takes no options behind an operand: " + t + " is a file")
 	case t == "--":
 		m.ended = true
 		if c.operands == operandsRev {
@@ -126,11 +128,11 @@ func (m *matcher) flag(t, name, val string, has bool, rest []word) int {
 			return 0 // the command will complain
 		}
 		w, n = rest[0], 1
-		if (w.split || w.glob && w.mayBeFlag()) && !m.c.inject {
+		if (w.split || w.glob && w.mayBeFlag()) && !m.c.inject || (w.split || w.glob) && m.c.max > 0 {
 			m.fail("what " + w.show() + " becomes isn't certain")
 			return n
 		}
-		if w.split && m.c.operands != operandsText {
+		if (w.split || w.glob) && m.c.operands != operandsText {
 			m.uses = append(m.uses, use{w: w}) // it may bring files along
 		}
 	}
@@ -185,8 +187,8 @@ func (m *matcher) operands() {
 	switch {
 	case c.operands == operandsNone && len(ops) > 0:
 		m.fail(c.name + " with operands isn't known to be harmless")
-	case c.max > 0 && len(ops) > c.max:
-		m.fail(c.name + " with so many operands may write")
+	case c.max > 0 && (len(ops) > c.max || slices.ContainsFunc(ops, func(w word) bool { return w.split || w.glob })):
+		m.fail(c.name + " with more than one operand may write")
 	case len(ops) > 0 && c.not[ops[0].text]:
 		m.fail(c.name + " " + ops[0].text + " isn't known to be harmless")
 	case len(ops) > 0 && len(c.needs) > 0 && !m.any(c.needs):

@@ -162,6 +162,8 @@ type judge struct {
 	funcs      map[string]*syntax.FuncDecl
 	cds        map[syntax.Node]bool // loops and functions that change the directory
 	stdin      *word                // what the current command reads, if it is written out
+	inputs     descriptors          // opened to read files, by the current command or around it
+	called     bool                 // inside of a function, whose callers may open others
 	secret     string               // why the current command shows a secret
 	strange    string               // why the current command isn't understood
 }
@@ -169,7 +171,7 @@ type judge struct {
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
 // run parses and walks a script and leaves its parts in j.
-func (j *judge) run(src string) Verdict {
+func (j *judge) run(src string) (v Verdict) {
 	if why := unreadable(src); why != "" {
 		j.add(Part{Text: src, Kind: KindUnknown, Reason: why})
 		src = strings.ReplaceAll(strings.ReplaceAll(src, "\r", " "), "\x00", "")
@@ -183,8 +185,21 @@ func (j *judge) run(src string) Verdict {
 	}
 	p := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(p)
-	j.src = src
 	file, err := p.Parse(strings.NewReader(src), "")
+	joined := false
+	for range maxReveals {
+		ends := joinedComments(src, file, err)
+		if len(ends) == 0 {
+			break
+		}
+		joined = true
+		src = without(src, ends)
+		file, err = p.Parse(strings.NewReader(src), "")
+	}
+	j.src = src
+	if joined {
+		defer func() { v = misread(v) }()
+	}
 	if err != nil {
 		j.broken(p, src)
 		return Verdict{Error: "not understood as a bash command: " + err.Error()}
@@ -338,7 +353,10 @@ func (j *judge) nested(script, via string) {
 		j.add(Part{Text: script, Kind: KindUnknown, Via: j.path(via), Reason: "too many scripts inside of each other"})
 		return
 	}
-	sub := &judge{f: j.f, t: j.t, budget: j.budget, via: j.path(via), depth: j.depth + 1, cwds: j.cwds}
+	sub := &judge{f: j.f, t: j.t, budget: j.budget, via: j.path(via), depth: j.depth + 1, cwds: j.cwds, inputs: j.inputs, called: j.called}
+	if j.called && mayOpen(j.src, 0) {
+		sub.inputs |= 1 << otherDescriptors
+	}
 	v := sub.run(script)
 	j.merge(sub)
 	if v.Error != "" {

@@ -191,11 +191,8 @@ sleep 1
 go version
 go env GOPATH
 go list ./...
-npm ls
-npm ls --depth=0
 pip list
 pip show x
-cargo tree
 python --version
 node -v
 node --version
@@ -1292,4 +1289,156 @@ func TestLimitsLeaveNothingCertain(t *testing.T) {
 			t.Fatalf("a via of %d bytes", len(p.Via))
 		}
 	}
+}
+
+// TestWhatRunningShowed holds what integration/differential saw commands do
+// that were once judged read-only.
+func TestWhatRunningShowed(t *testing.T) {
+	t.Parallel()
+	each(t, "comments", `
+ls #\␤./evil
+ls # x \\␤./evil
+ls #\␤#\␤./evil
+ls;#\␤./evil
+(ls)#\␤./evil
+echo $(ls #\␤./evil␤)
+echo "$(ls #\␤./evil␤)"
+cat <(ls #\␤./evil␤)
+echo `+"`ls #\\␤./evil␤`"+`
+cat <<E␤$(ls #\␤./evil␤)␤E
+bash -c 'ls #\␤./evil'
+if ls; then #\␤./evil␤fi
+ls \␤#\␤./evil
+ls #\␤--version`, KindUnknown)
+	each(t, "hidden destruction", `
+ls #\␤rm -rf ~
+ls #\␤#\␤#\␤rm -rf ~`, KindDestructive)
+	each(t, "no comments", `
+ls # x␤cat a
+ls # \ x␤cat a
+grep '#' \␤ a
+grep ' #a \␤' b
+echo "a # b \␤c" d
+echo a#b \␤ c
+echo ${#x} \␤ c
+grep \ # \␤ a
+cat <<E␤ # foo \␤bar␤E
+cat <<'E'␤ # foo \␤bar␤E`, KindReadOnly)
+	each(t, "versions that are none", `
+echo ./evil | sh -V
+echo ./evil | sh --version
+echo ./evil | dash --version
+echo ./evil | dash -V
+echo ./evil | zsh -V
+echo ./evil | bash -version
+echo ./evil | bash --help
+vim -V
+nvim -V
+wget -version
+cargo --version
+rustc --version
+pnpm --version
+npm --help
+sed -V`, KindUnknown, KindNetwork)
+	each(t, "versions", `
+bash --version
+zsh --version
+vim --version
+python3 -V
+java -version
+node -v
+git -v
+curl -V
+ls --help`, KindReadOnly)
+	each(t, "values that become more than one word", `
+xargs -a *
+xargs -a a* ls
+xargs -d * ls
+timeout 1* ls
+timeout -k * 1 ls
+nice -n * ls
+nice -n $x ls
+env -u * ls
+stdbuf -o [a-z]* ls
+uniq a*
+uniq -f 1* a
+xxd a*
+xxd -c 1* a`, KindUnknown)
+	each(t, "one value", `
+xargs -a a.txt echo
+xargs -d '*' echo
+timeout 1 ls *.go
+uniq -f 1 a
+nice -n "$x" ls`, KindReadOnly)
+	each(t, "more values read files", `
+sort -k /etc/* a
+head -c /etc/* a`, KindRead)
+	each(t, "descriptors that are files", `
+ls <a.txt >/dev/stdin
+ls >/dev/stdin <a.txt
+ls 1<a.txt >/dev/stdout
+2<a.txt 2>/dev/stderr
+2<a.txt >/dev/stderr
+{ ls >/dev/stdin; } <a.txt
+(ls >/dev/fd/0) <a.txt
+while read l; do ls >/dev/stdin; done <a.txt
+if ls; then { ls > /dev/stderr; } fi 2<a.txt
+3<a.txt 1>&3 >/dev/stdout
+1>&3 3<a.txt >/dev/stdout
+{ ls > /dev/stdout; } {v}<a.txt
+tee /dev/stdin <a.txt
+ls | tee /dev/stderr 2<a.txt
+bash -c 'ls >/dev/stdin' <a.txt
+eval 'ls >/dev/stdin' <a.txt
+f() { ls >/dev/stdin; }; f <a.txt
+f() { ls >/dev/stderr; }; f 2<a.txt
+f() { bash -c 'ls >/dev/stderr'; }; f 2<a.txt
+echo $(ls >/dev/stdin) <a.txt`, KindUnknown)
+	each(t, "descriptors that aren't", `
+ls >/dev/stderr
+ls >/dev/null <a.txt
+ls </dev/null >/dev/stdin
+ls <a.txt >/dev/stderr
+ls <a.txt 2>&1
+while read -r l; do echo x >/dev/stderr; done <a.txt
+f() { echo x >/dev/stderr; }; f
+f() { echo x >/dev/stderr; }; f <a.txt
+ls | tee /dev/stderr
+{ ls <a.txt; ls >/dev/stdin; }`, KindReadOnly)
+	each(t, "options behind an operand", `
+xxd a.txt -ps
+xxd a.txt --
+uniq a.txt -c
+awk '{print}' a.txt -v ~/.ssh/id_rsa
+awk '{print}' -v /etc/shadow
+gofmt a.go -r /etc/shadow
+POSIXLY_CORRECT= uniq a.txt
+POSIXLY_CORRECT=1 grep a b`, KindUnknown)
+	each(t, "options in front of it", `
+xxd -ps a.txt
+uniq -c a.txt
+uniq -c -
+awk -F: '{print $1}' a
+gofmt -l a.go`, KindReadOnly)
+	each(t, "tables", `
+git describe --dirty
+git describe --broken
+git log --diff-merges=remerge
+file -p a.txt
+hostname -f
+hostname -d
+hostname -A
+hostname --ip-address
+ss -r
+ss dst example.com
+cargo tree
+cargo metadata
+cargo version
+go list -m all
+go mod why x
+go mod graph
+npm ls
+npm root
+pnpm ls
+yarn list`, KindUnknown, KindNetwork)
 }

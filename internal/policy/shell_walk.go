@@ -107,9 +107,10 @@ func (j *judge) stmt(s *syntax.Stmt) {
 		before := j.save()
 		defer func() { j.restore(before); j.moved = nil }()
 	}
-	outer := j.stdin
+	outer, inputs := j.stdin, j.inputs
 	if len(s.Redirs) > 0 {
 		j.stdin = j.input(s.Redirs)
+		j.inputs = inputs.with(s.Redirs)
 	}
 	switch c := s.Cmd.(type) {
 	case nil:
@@ -127,6 +128,7 @@ func (j *judge) stmt(s *syntax.Stmt) {
 	for _, r := range s.Redirs {
 		j.redirect(r)
 	}
+	j.inputs = inputs
 }
 
 // binary walks a chain of && and ||, or a pipeline, without recursion along
@@ -221,14 +223,11 @@ func (j *judge) piped(from, mark int, s *syntax.Stmt) *word {
 		return nil
 	}
 	argv := j.found[from].Argv
-	if argv[0] != "echo" && argv[0] != "printf" {
+	text, ok := printed(argv)
+	if !ok {
 		return nil
 	}
-	args := argv[1:]
-	for len(args) > 0 && argv[0] == "echo" && strings.HasPrefix(args[0], "-") {
-		args = args[1:]
-	}
-	w := lit(strings.Join(args, " "))
+	w := lit(text)
 	return &w
 }
 
@@ -444,7 +443,10 @@ func (j *judge) function(c *syntax.FuncDecl) {
 		j.cwds = nil
 	}
 	j.via = j.path("function " + name)
+	called := j.called
+	j.called = true
 	j.stmt(c.Body)
+	j.called = called
 	j.via = via
 	j.restore(before)
 	j.moved = nil

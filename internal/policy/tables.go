@@ -38,7 +38,8 @@ type command struct {
 	flags    map[string]flag
 	numbers  bool // takes -5
 	operands operandKind
-	max      int // operands; 0: any number
+	max      int  // operands; 0: any number
+	ordered  bool // takes no options behind an operand
 	inject   bool
 	noRead   bool // pattern operands are not followed by files whose content is shown
 	check    string
@@ -100,7 +101,7 @@ var loaded = sync.OnceValue(loadTables)
 type rawCommand struct {
 	Name                                                string `json:"-"` // its key
 	F, O, Like, Also, Check, Style, Needs, Require, Not string
-	Inject, NoRead, Assign, Free, Shell                 bool
+	Ordered, Inject, NoRead, Assign, Free, Shell        bool
 	Stdin, Network, List, Ops                           bool
 	Max, Skip                                           int
 	Why, Bare                                           string
@@ -145,7 +146,7 @@ func loadCommands(raw []rawCommand, t *tables) map[string]*command {
 	out := make(map[string]*command, 2*len(raw))
 	for i := range raw {
 		r, c := &raw[i], &all[i]
-		if r.Name[0] == '@' && r.Name != "@version" {
+		if r.Name[0] == '@' && !r.asks() {
 			continue
 		}
 		c.name, c.spec, c.operands = r.Name, r.F, operandKinds[r.O]
@@ -154,7 +155,7 @@ func loadCommands(raw []rawCommand, t *tables) map[string]*command {
 				c.spec = strings.Replace(c.spec, set, sets[set], 1)
 			}
 		}
-		c.max, c.inject, c.noRead, c.check, c.style = r.Max, r.Inject, r.NoRead, r.Check, r.Style
+		c.max, c.ordered, c.inject, c.noRead, c.check, c.style = r.Max, r.Ordered, r.Inject, r.NoRead, r.Check, r.Style
 		c.needs, c.require, c.not = strings.Fields(r.Needs), strings.Fields(r.Require), setOf(strings.Fields(r.Not))
 		c.skip, c.assign, c.free, c.shell, c.stdin = r.Skip, r.Assign, r.Free, r.Shell, r.Stdin
 		c.network, c.list, c.opsRun, c.why, c.bare = r.Network, r.List, r.Ops, r.Why, r.Bare
@@ -166,11 +167,17 @@ func loadCommands(raw []rawCommand, t *tables) map[string]*command {
 	return out
 }
 
+// asks reports whether the line is of programs that take an option for a
+// question: @version those that take --version, @help --help, @-V -V.
+func (r *rawCommand) asks() bool {
+	return r.Name == "@version" || r.Name == "@help" || strings.HasPrefix(r.Name, "@-")
+}
+
 // names calls yield with each name that the line is for.
 func (r *rawCommand) names(yield func(string)) {
 	prefix := ""
-	if r.Name == "@version" {
-		prefix = "@version "
+	if r.asks() {
+		prefix = r.Name + " "
 	}
 	yield(prefix + r.Name)
 	for n := range strings.FieldsSeq(r.Like) {

@@ -140,7 +140,7 @@ func (u *unwrapper) options(args []word) ([]word, bool) {
 		if len(args) == 0 {
 			return nil, true
 		}
-		if args[0].split || args[0].mayBeFlag() {
+		if args[0].split || args[0].glob || args[0].mayBeFlag() {
 			u.why = "where the command of " + u.c.name + " begins isn't certain"
 			return nil, false
 		}
@@ -187,7 +187,8 @@ func (u *unwrapper) value(f flag, val string, has bool, rest []word) (int, bool)
 			return 0, false
 		}
 		w, n = rest[0], 1
-		if w.split {
+		if w.split || w.glob {
+			u.why = "what " + w.show() + " becomes isn't certain: it could be the command"
 			return 0, false
 		}
 	}
