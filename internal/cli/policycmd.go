@@ -113,10 +113,11 @@ func newPolicyExplainCmd(cio IO) *cobra.Command {
 	var p policyFlags
 	var headless bool
 	cmd := &cobra.Command{
-		Use:   "explain [flags] TOOL JSON-INPUT | explain [flags] -- 'SHELL COMMAND'",
+		Use:   "explain [flags] TOOL JSON-INPUT\n  agent policy explain [flags] -- 'SHELL COMMAND'",
 		Short: "Say whether a call may run, why, and what would allow it",
 		Long: `The call is judged as in a run with the same flags, settings and policy files in
-this folder; it is not run. The exit code is 0 whatever the decision.`,
+this folder; it is not run, and neither are hooks and safety checkers that are
+programs. The exit code is 0 whatever the decision.`,
 		Example: `  agent policy explain -- 'git fetch && git push --force'
   agent policy explain --mode auto-edit Write '{"file_path": "go.mod", "content": ""}'
   agent policy explain --json --allowed-tools 'Bash(npm test:*)' -- 'npm test > log'`,

@@ -209,9 +209,9 @@ func TestExplainSuggestsWhatAllows(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"no rule can give it": {"--mode=yolo", "Write", `{"file_path":".git/config","content":""}`},
+		"no rule and no mode": {"--mode=yolo", "Write", `{"file_path":".git/config","content":""}`},
 		"another mode":        {"--mode=plan", "--", "frob"},
-		"no such rule":        {"--disallowed-tools=Bash(frob)", "--", "frob"},
+		"as long as there is": {"--disallowed-tools=Bash(frob)", "--", "frob"},
 		"call it in another":  {"Bash", `{"command":""}`},
 		"--force-with-lease":  {"--", "git push --force origin x"},
 	} {
@@ -260,8 +260,15 @@ func TestExplainReadsInputAsTheToolDoes(t *testing.T) {
 func TestExplainOfAToolThatTheModelDoesNotGet(t *testing.T) {
 	t.Parallel()
 	p := newTestPlace(t)
-	if e := p.explain("--disallowed-tools=Write", "Write", `{"file_path":"a","content":""}`); e.Decision != "deny" || e.Rule != "Write" || e.Origin != "--disallowed-tools" {
+	if e := p.explain("--disallowed-tools=Write", "Write", `{"file_path":"a","content":""}`); e.Decision != "deny" || e.Rule != "Write" || e.Origin != "--disallowed-tools" || e.Offered {
 		t.Errorf("%+v", e)
+	}
+	if e := p.explain("--disallowed-tools=Write(a)", "Write", `{"file_path":"a","content":""}`); e.Decision != "deny" || !e.Offered {
+		t.Errorf("%+v", e)
+	}
+	p.run(ExitOK, "policy", "explain", "--disallowed-tools=Write", "Write", `{"file_path":"a","content":""}`)
+	if !strings.Contains(p.out.String(), "note    the model does not get this tool") {
+		t.Error(p.out.String())
 	}
 }
 

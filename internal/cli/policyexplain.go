@@ -16,6 +16,7 @@ type explanation struct {
 	Tool        string              `json:"tool"`
 	Input       string              `json:"input"` // of the shell the command, else JSON
 	Mode        string              `json:"mode"`
+	Offered     bool                `json:"offered"` // the model gets the tool; not if a rule denies all calls of it
 	Decision    string              `json:"decision"`
 	Why         string              `json:"why"`
 	Reason      string              `json:"reason"`
@@ -67,6 +68,7 @@ func (w *wiring) explain(call askedCall) (*explanation, error) {
 	checked := check(&d, f)
 	e := newExplanation(&f, &d)
 	e.Checkers = checked
+	_, e.Offered = w.toolset.registry.Lookup(f.Tool)
 	e.Suggestions = []policy.Suggestion{}
 	if d.Behavior != policy.Allow {
 		e.Suggestions = visibleSuggestions(w.engine.Suggest(f))
@@ -152,23 +154,46 @@ func visibleSuggestions(list []policy.Suggestion) []policy.Suggestion {
 	return out
 }
 
-// whyWords say in words what kind of thing decided.
-var whyWords = map[policy.Why]string{
-	policy.WhyHard: "it can't be judged", policy.WhyRule: "a rule decides", policy.WhyHook: "a hook decides", policy.WhyMode: "the mode decides",
-	policy.WhyProtected: "protected in every mode", policy.WhySecret: "a file of secrets", policy.WhyOutside: "outside of the working directories",
-	policy.WhyDestructive: "destructive", policy.WhyUnclear: "not understood", policy.WhyDefault: "nothing allows it",
+// whyWords says in words what kind of thing decided.
+func whyWords(why policy.Why) string {
+	switch why {
+	case policy.WhyHard:
+		return "it can't be judged"
+	case policy.WhyRule:
+		return "a rule decides"
+	case policy.WhyHook:
+		return "a hook decides"
+	case policy.WhyMode:
+		return "the mode decides"
+	case policy.WhyProtected:
+		return "protected in every mode"
+	case policy.WhySecret:
+		return "a file of secrets"
+	case policy.WhyOutside:
+		return "outside of the working directories"
+	case policy.WhyDestructive:
+		return "destructive"
+	case policy.WhyUnclear:
+		return "not understood"
+	case policy.WhyDefault:
+		return "nothing allows it"
+	}
+	return string(why)
 }
 
 // print writes the explanation for people.
 func (e *explanation) print(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s: %s\n", strings.ToUpper(e.Decision), whyWords[policy.Why(e.Why)])
+	fmt.Fprintf(&b, "%s: %s\n", strings.ToUpper(e.Decision), whyWords(policy.Why(e.Why)))
 	entry(&b, "call", e.Tool+" "+e.Input)
 	entry(&b, "mode", e.Mode)
 	entry(&b, "reason", e.Reason)
 	entry(&b, "rule", e.Rule)
 	entry(&b, "from", e.Origin)
 	entry(&b, "path", e.Path)
+	if !e.Offered {
+		entry(&b, "note", "the model does not get this tool, for a rule denies all calls of it")
+	}
 	if len(e.Parts) > 0 {
 		b.WriteString("\nparts:\n")
 	}
@@ -247,24 +272,20 @@ func (e *explanation) printRemedies(b *bytes.Buffer) {
 	}
 }
 
-// remedy says what would allow a call that no rule would.
+// remedy says what would allow a call that no rule in sight would.
 func (e *explanation) remedy() string {
 	asked := e.Decision == string(policy.Ask)
-	switch policy.Why(e.Why) {
-	case policy.WhyHard:
+	switch why := policy.Why(e.Why); {
+	case why == policy.WhyHard:
 		return "nothing: call it in another way"
-	case policy.WhyRule:
-		if asked {
-			return "your answer when it asks; or no such rule: it counts before all that allow, and in every mode"
-		}
-		return "no such rule: it counts before all that allow, and in every mode"
-	case policy.WhyMode, policy.WhyUnclear:
-		if !asked {
-			return "another mode (--mode)"
-		}
-	}
-	if asked {
-		return "your answer when it asks; no rule can give it before"
+	case why == policy.WhyRule && asked:
+		return "your answer when it asks; the rule counts in every mode, before all that allow"
+	case why == policy.WhyRule:
+		return "nothing, as long as there is this rule: it counts in every mode, before all that allow"
+	case why == policy.WhyProtected:
+		return "your answer when it asks; no rule and no mode gives it before"
+	case asked:
+		return "your answer when it asks"
 	}
 	return "another mode (--mode)"
 }

@@ -135,6 +135,18 @@ func TestPolicyFilesInNameOrder(t *testing.T) {
 	}
 }
 
+// TestPolicyFilesOfTheProjectsRoot runs the program in a folder of a project.
+func TestPolicyFilesOfTheProjectsRoot(t *testing.T) {
+	t.Parallel()
+	p := newTestPlace(t)
+	p.project("ours.toml", rule("deny", "make", "5"))
+	p.write("work/deep/.agent-is-not-here", "")
+	p.io.Dir = filepath.Join(p.io.Dir, "deep")
+	if d, o := p.decided("make"); d != "deny" || !strings.HasSuffix(o, ".agent/policies/ours.toml, rule 1") {
+		t.Errorf("%s by %s", d, o)
+	}
+}
+
 func TestPolicyFilesOfGemini(t *testing.T) {
 	t.Parallel()
 	p := newTestPlace(t)

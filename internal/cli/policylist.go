@@ -96,9 +96,16 @@ func listPolicies(ctx context.Context, cio IO, o *options) (*policyList, error) 
 		l.Checkers = append(l.Checkers, r)
 	}
 	for _, p := range w.policies.Problems {
-		l.Problems = append(l.Problems, listedProblem{policy.Visible(p.Origin), policy.Visible(p.Text), p.Fatal})
+		if shown := (listedProblem{policy.Visible(p.Origin), policy.Visible(p.Text), p.Fatal}); !l.told(shown) {
+			l.Problems = append(l.Problems, shown)
+		}
 	}
 	return l, nil
+}
+
+// told reports whether a problem stands beside its rule already.
+func (l *policyList) told(p listedProblem) bool {
+	return slices.ContainsFunc(l.Rules, func(r listedRule) bool { return r.Origin == p.Origin && slices.Contains(r.Problems, p.Text) })
 }
 
 func newListedRule(r *policy.Rule, known map[string]policy.Class) listedRule {

@@ -308,6 +308,9 @@ func (r *rules) restricted(s *subject) *ruling {
 		out := hooked(h, "a hook denies it")
 		return &out
 	}
+	if h := s.f.Hook; h != nil && h.Behavior != Allow && h.Behavior != Ask {
+		return &ruling{behavior: Deny, why: WhyHook, reason: fmt.Sprintf("a hook says %q, which is no decision", h.Behavior)}
+	}
 	rule, maybe := first(r.deny, s)
 	if rule != nil {
 		out := ruled(Deny, rule, "denied by the rule").withMessage()

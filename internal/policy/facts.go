@@ -48,7 +48,7 @@ type Touch struct {
 
 // HookDecision is what hooks said of one call. An allow replaces the question
 // that mode and rules would ask; it lifts no denial, no ask rule, and not what
-// is asked in every mode.
+// is asked in every mode. A Behavior that is none denies.
 type HookDecision struct {
 	Behavior Behavior
 	Reason   string
