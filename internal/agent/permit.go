@@ -16,27 +16,38 @@ type permitted struct {
 	granted []string // paths outside of the roots that it may act on
 }
 
-// facts are what policy judges a call by, and the call with its input in the
-// form that both policy and the tool read.
-func (t *turn) facts(tool tools.Tool, u model.ToolUse) (model.ToolUse, policy.Facts, error) {
-	spec := tool.Spec()
-	input, err := tools.Canonical(spec, u.Input)
+// CallFacts are what policy judges a call of a tool by, in a place that is the
+// same for all calls, mode included. Input is brought to the form that both
+// policy and the tool read. The error says that the tool would refuse the call.
+func CallFacts(place policy.Facts, spec tools.Spec, input json.RawMessage) (policy.Facts, error) {
+	input, err := tools.Canonical(spec, input)
 	if err != nil {
-		return u, policy.Facts{}, err
+		return policy.Facts{}, err
 	}
 	touched, err := tools.Touched(spec, input)
 	if err != nil {
-		return u, policy.Facts{}, err
+		return policy.Facts{}, err
 	}
-	u.Input = input
-	f := t.c.cfg.Facts
-	f.Tool, f.Class, f.Input, f.Mode = u.Name, spec.Class, input, t.mode()
+	f := place
+	f.Tool, f.Class, f.Input, f.Touches = spec.Name, spec.Class, input, nil
 	for _, x := range touched {
 		switch x.Kind {
 		case tools.TargetRead, tools.TargetWrite, tools.TargetSearch:
 			f.Touches = append(f.Touches, policy.Touch{Path: x.Name, Write: x.Kind == tools.TargetWrite, Dir: x.Kind == tools.TargetSearch})
 		}
 	}
+	return f, nil
+}
+
+// facts are those of a call, which comes back with its input as they have it.
+func (t *turn) facts(tool tools.Tool, u model.ToolUse) (model.ToolUse, policy.Facts, error) {
+	place := t.c.cfg.Facts
+	place.Mode = t.mode()
+	f, err := CallFacts(place, tool.Spec(), u.Input)
+	if err != nil {
+		return u, f, err
+	}
+	u.Input = f.Input
 	return u, f, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/settings"
 	"github.com/agentcli/agent/internal/tools"
@@ -186,9 +187,7 @@ func (w *wiring) judged(call askedCall) (policy.Facts, error) {
 	if err := json.Unmarshal(call.input, &fields); err != nil {
 		return policy.Facts{}, fmt.Errorf("the input of %s is no JSON object: %s", spec.Name, policy.Visible(err.Error()))
 	}
-	f := w.callFacts(spec)
-	f.Input, err = tools.Canonical(spec, call.input)
-	return f, err
+	return agent.CallFacts(w.callFacts(spec), spec, call.input)
 }
 
 // printJSON writes v as indented JSON.

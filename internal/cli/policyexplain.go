@@ -85,20 +85,11 @@ func check(d *policy.Decision, f policy.Facts) []explainedChecker {
 		if !c.Program {
 			b, reason := c.Judge(f)
 			e.Decision, e.Reason = string(b), policy.Visible(reason)
-			if stricter(b, d.Behavior) {
-				d.Behavior, d.Why, d.Reason = b, policy.WhyRule, "the safety checker "+c.Name+": "+reason
-				d.Rule, d.Origin, d.Path = c.Rule.Text, c.Rule.Origin, ""
-			}
+			*d = d.Stricter(b, c, reason)
 		}
 		out = append(out, e)
 	}
 	return out
-}
-
-// stricter reports whether a is stricter than b.
-func stricter(a, b policy.Behavior) bool {
-	order := []policy.Behavior{policy.Allow, policy.Ask, policy.Deny}
-	return slices.Index(order, a) > slices.Index(order, b)
 }
 
 func newExplanation(f *policy.Facts, d *policy.Decision) *explanation {

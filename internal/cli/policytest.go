@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/tools"
 )
@@ -149,14 +150,13 @@ func (t *policyTest) example(e *policy.Example) {
 
 // facts are those of an example's call.
 func (t *policyTest) facts(e *policy.Example) (policy.Facts, error) {
-	f := policy.Facts{Tool: e.Tool, Class: policy.ClassMCP, Mode: e.Mode, Interactive: true, Cwd: exampleProject, Home: exampleHome}
-	spec := tools.Spec{Name: e.Tool}
+	place := policy.Facts{Mode: e.Mode, Interactive: true, Cwd: exampleProject, Home: exampleHome}
+	spec := tools.Spec{Name: e.Tool, Class: policy.ClassMCP}
 	if !strings.HasPrefix(e.Tool, "mcp__") { // what servers have isn't known here
 		var err error
 		if spec, err = t.w.toolset.spec(e.Tool); err != nil {
-			return f, err
+			return place, err
 		}
-		f.Class = spec.Class
 	}
 	input := e.Input
 	if input == nil {
@@ -164,8 +164,7 @@ func (t *policyTest) facts(e *policy.Example) (policy.Facts, error) {
 	}
 	raw, err := json.Marshal(input)
 	if err != nil {
-		return f, fmt.Errorf("the input can't be written as JSON: %w", err)
+		return place, fmt.Errorf("the input can't be written as JSON: %w", err)
 	}
-	f.Input, err = tools.Canonical(spec, raw)
-	return f, err
+	return agent.CallFacts(place, spec, raw)
 }

@@ -340,6 +340,10 @@ func (j *judge) tabled(p *Part, name string, args []word) {
 		m := matcher{j: j, c: c}
 		if m.run(rest); m.why == "" {
 			p.Odd = m.odd
+			if why := j.repo(c.name); why != "" {
+				p.Kind, p.Reason = KindUnknown, why
+				return
+			}
 			j.reads(p, c, m.uses)
 			return
 		}
@@ -363,6 +367,23 @@ func (j *judge) tabled(p *Part, name string, args []word) {
 		why = "whether " + name + " changes anything isn't known"
 	}
 	p.Kind, p.Reason = KindUnknown, why
+}
+
+// repo says why a command that looks at a repository may run what that one's
+// settings name.
+func (j *judge) repo(name string) string {
+	if j.f.Repo == nil || !strings.HasPrefix(name, "git ") && name != "go list" {
+		return ""
+	}
+	if len(j.cwds) == 0 {
+		return "the directory that it runs in isn't certain, and so whose settings it uses"
+	}
+	for _, dir := range j.cwds {
+		if why := j.f.Repo.Runs(dir); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 func writesAny(us []use) bool {

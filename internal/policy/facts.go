@@ -37,6 +37,15 @@ type Facts struct {
 	Home    string   // absolute; empty: not known, and then no ~ is certain
 	Guarded []string // absolute paths protected besides the shipped ones, such as the agent's own home
 	Paths   Paths    // looks at the file system; nil: paths are judged by their text alone
+	Repo    Repo     // looks at the settings of repositories; nil: those aren't looked at
+}
+
+// Repo looks at repositories for the engine, which does no I/O of its own. It
+// may be called from several goroutines at once.
+type Repo interface {
+	// Runs says why git, started in a directory, may run programs that the
+	// repository's own configuration names; "" if it doesn't.
+	Runs(dir string) string
 }
 
 // Touch is a file or directory that a call acts on.

@@ -168,7 +168,7 @@ func TestParseRule(t *testing.T) {
 			t.Errorf("ParseRule(%q) = %+v, want an error", text, r)
 		}
 	}
-	for _, text := range []string{"WebFetch(example.org)", "WebFetch(domain:)", "TodoWrite(x)", "Read(./)", "Read(../x)", "*", "mcp__*"} {
+	for _, text := range []string{"WebFetch(example.org)", "WebFetch(domain:)", "TodoWrite(x)", "Read(./)", "Read(../x)", "*", "mcp__*", "mcp_*", "mcp_s_t(x)"} {
 		_, err := ParseRule(text, Allow, "")
 		var matchless *MatchlessError
 		if !errors.As(err, &matchless) {

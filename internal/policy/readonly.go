@@ -211,8 +211,14 @@ func (m *matcher) operands() {
 			}
 			m.uses = append(m.uses, use{w: w})
 		}
-	case operandsWrite, operandsMove:
+	case operandsWrite:
 		m.all(ops, use{write: true})
+	case operandsMove: // under its new name, anybody may read it
+		m.all(ops, use{write: true})
+		if len(ops) > 0 && !m.any([]string{"-t", "--target-directory"}) {
+			ops = ops[:len(ops)-1]
+		}
+		m.all(ops, use{})
 	case operandsMode, operandsEdit:
 		if len(ops) > 0 && !m.pattern {
 			ops = ops[1:]

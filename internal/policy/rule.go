@@ -170,10 +170,10 @@ func (e *MatchlessError) Error() string {
 }
 
 // ParseRule reads one rule of a list: Tool, Tool(specifier), mcp__server,
-// mcp__server__*, mcp__server__tool, in the spelling of any agent. Tool() and
-// Tool(*) are the whole tool. What isn't a rule is an error, and so is, as a
-// *MatchlessError, one that no call could match: dropping it, or taking it for
-// a wider one, is never what its user meant.
+// mcp__server__*, mcp__server__tool, mcp_server_tool, in the spelling of any
+// agent. Tool() and Tool(*) are the whole tool. What isn't a rule is an error,
+// and so is, as a *MatchlessError, one that no call could match: dropping it, or
+// taking it for a wider one, is never what its user meant.
 func ParseRule(text string, b Behavior, origin string) (Rule, error) {
 	r := Rule{Text: strings.Trim(text, " \t\r\n"), Origin: origin, Behavior: b}
 	name, spec, found := strings.Cut(r.Text, "(")
@@ -200,6 +200,11 @@ func (r *Rule) setTool(name string) error {
 		r.tools.names = families[name]
 	case strings.HasPrefix(name, "mcp__"):
 		return r.setMCP(name)
+	case strings.HasPrefix(name, "mcp_"): // gemini-cli's spelling
+		if strings.HasPrefix(name, "mcp_*") && r.Behavior == Allow {
+			return &MatchlessError{r.Text, "name the MCP server, as in mcp_server_*"}
+		}
+		r.tools.globs = []string{name}
 	case name == "*" && r.Behavior != Allow:
 		r.tools.globs = []string{"*"}
 	case strings.Contains(name, "*"):

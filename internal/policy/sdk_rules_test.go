@@ -241,6 +241,15 @@ func TestClaudeRuleSyntax(t *testing.T) {
 		{"mcp__server is no other server", list("mcp__s"), nil, nil, "mcp__s2__t", nil, Ask},
 		{"mcp__server__read*", list("mcp__s__read*"), nil, nil, "mcp__s__read_x", nil, Allow},
 
+		{"mcp_server_tool", list("mcp_s_t"), nil, nil, "mcp__s__t", nil, Allow},
+		{"mcp_server_tool denies", nil, nil, list("mcp_my_s_t_x"), "mcp__my_s__t_x", yolo, Deny},
+		{"mcp_server_tool is no other tool", list("mcp_s_t"), nil, nil, "mcp__s__tt", nil, Ask},
+		{"mcp_server_*", list("mcp_s_*"), nil, nil, "mcp__s__t", nil, Allow},
+		{"mcp_server_* is no server whose name goes on", list("mcp_s_*"), nil, nil, "mcp__s_evil__t", nil, Ask},
+		{"mcp__server__* is no server whose name goes on", list("mcp__s__*"), nil, nil, "mcp__s__evil__t", ofServer("s__evil"), Ask},
+		{"mcp_* denies all of them", nil, nil, list("mcp_*"), "mcp__s__t", yolo, Deny},
+		{"mcp_* leaves others alone", nil, nil, list("mcp_*"), "write_file a", yolo, Allow},
+
 		{"Agent(type)", list("Agent(scout)"), nil, nil, `agent {"subagent_type":"scout"}`, nil, Allow},
 		{"Task(type)", list("Task(scout)"), nil, nil, `agent {"subagent_type":"scout"}`, nil, Allow},
 		{"Agent(type) is no other type", list("Agent(scout)"), nil, nil, `agent {"subagent_type":"scouts"}`, nil, Ask},

@@ -1442,3 +1442,23 @@ npm root
 pnpm ls
 yarn list`, KindUnknown, KindNetwork)
 }
+
+// repos are repositories whose settings name programs.
+type repos map[string]string
+
+func (r repos) Runs(dir string) string { return r[dir] }
+
+func TestRepositoriesThatRunPrograms(t *testing.T) {
+	t.Parallel()
+	f := testFacts()
+	f.Repo = repos{"/w/app/bad": "core.fsmonitor"}
+	for src, want := range map[string]Kind{
+		"git status": KindReadOnly, "git -C bad status": KindUnknown, "cd bad && git log": KindUnknown, "cd bad; git log": KindUnknown,
+		"cd $x; git log": KindUnknown, "git -C bad --version": KindReadOnly, "cd bad && ls": KindReadOnly, "(cd bad); git diff": KindReadOnly,
+		"cd bad && go list": KindUnknown, "go list": KindReadOnly, "find . -exec git -C bad status \\;": KindUnknown, "env -C bad git status": KindUnknown, "find . -execdir git status \\;": KindUnknown, "ls | xargs -I{} git -C {} status": KindUnknown,
+	} {
+		if v := JudgeShell(src, f); v.Kind != want {
+			t.Errorf("%q is %s (%s), want %s", src, v.Kind, v.Reason, want)
+		}
+	}
+}

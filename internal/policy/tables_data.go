@@ -194,7 +194,7 @@ var shippedWriters = []rawCommand{
 	{Name: "chmod", F: "-c -f -v --changes --silent --quiet --verbose --reference<", O: "mode"},
 	{Name: "cp", F: "-a -b -d -f -i -H -l -L -n -P -p -R -r -s -S: -t> -T -u -v -x --archive --force --interactive --link --dereference --no-clobber --no-dereference --preserve? --no-preserve: --parents --recursive --symbolic-link --target-directory> --no-target-directory --update? --verbose --one-file-system --backup? --suffix: --reflink? --sparse:", O: "copy"},
 	{Name: "gofmt", F: "-d -e -l -s -w -r:", O: "write", Style: "word", Ordered: true},
-	{Name: "ln", F: "-b -f -i -L -n -P -r -s -S: -t> -T -v --force --symbolic --relative --no-dereference --verbose --no-target-directory --target-directory>", O: "write"},
+	{Name: "ln", F: "-b -f -i -L -n -P -r -s -S: -t> -T -v --force --symbolic --relative --no-dereference --verbose --no-target-directory --target-directory>", O: "move"},
 	{Name: "mkdir", F: "-p -v -m: --parents --verbose --mode:", O: "write"},
 	{Name: "mv", F: "-b -f -i -n -S: -t> -T -u -v --force --interactive --no-clobber --target-directory> --no-target-directory --update? --verbose --backup? --suffix:", O: "move"},
 	{Name: "rm", F: "-f -i -I -v -d --force --interactive? --verbose --one-file-system --preserve-root?", O: "write"},

@@ -47,9 +47,9 @@ func hidden(r rune, n int) bool {
 		return false
 	case r < 0x80 || r == utf8.RuneError && n == 1:
 		return true
-	case r == 0x3164 || r == 0x115f || r == 0x1160 || r == 0xffa0 || r == 0x2800: // blanks that are letters
+	case r == 0x2800: // a blank that is a symbol
 		return true
-	case unicode.Is(unicode.Variation_Selector, r):
+	case unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 		return true
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Zs)

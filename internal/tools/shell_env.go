@@ -55,6 +55,10 @@ var headlessEnv = []string{
 	"PIP_NO_INPUT=1",
 }
 
+// gitLocks, when 0, keeps git from writing its index while it only looks. The
+// user's own word on it counts.
+const gitLocks = "GIT_OPTIONAL_LOCKS"
+
 // shellEnv returns the environment of commands; falsePath is the program that
 // answers password prompts by failing.
 func shellEnv(base, keep []string, falsePath string) []string {
@@ -79,6 +83,9 @@ func shellEnv(base, keep []string, falsePath string) []string {
 		default:
 			env = append(env, kv)
 		}
+	}
+	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, gitLocks+"=") }) {
+		env = append(env, gitLocks+"=0")
 	}
 	return append(env, set...)
 }
