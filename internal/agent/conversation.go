@@ -191,6 +191,10 @@ func (c *Conversation) Mode() policy.Mode {
 	return c.mode
 }
 
+// History returns the conversation so far. Only what the worker calls may call
+// it: Config.Check, and askers while they are asked. It must not be changed.
+func (c *Conversation) History() []*model.Message { return c.history }
+
 // Model returns the name of the model, "" for the default.
 func (c *Conversation) Model() string {
 	c.mu.Lock()

@@ -30,7 +30,7 @@ func runChat(ctx context.Context, cio IO, o *options) error {
 		return err
 	}
 	defer w.close()
-	conv := agent.New(w.agentConfig())
+	conv := w.conversation()
 	var worker sync.WaitGroup
 	turns := make(chan agent.Result)
 	worker.Go(func() { // ends once the input is closed below

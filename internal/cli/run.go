@@ -86,14 +86,14 @@ func runSession(ctx context.Context, cancel context.CancelCauseFunc, cio IO, o *
 	if o.inputFormat == formatStreamJSON {
 		in := newStdin(w.protocol.input(cio.In))
 		cfg.Lines, cfg.Unblock = streamjson.NewReader(in, 0), in.Unblock
-		cfg.Conversation = agent.New(w.agentConfig())
+		cfg.Conversation = w.conversation()
 	} else {
 		prompt, err := o.readPrompt(cio.In, cio.InTTY)
 		if err != nil {
 			startFailed(o, out, err)
 			return err
 		}
-		cfg.Conversation = agent.New(w.agentConfig())
+		cfg.Conversation = w.conversation()
 		cfg.Conversation.Submit(agent.Input{Blocks: []model.Block{model.Text{Text: prompt}}})
 		cfg.Conversation.CloseInput()
 	}

@@ -116,6 +116,10 @@ func (w *wiring) findPlace(roots *tools.Roots) policy.Facts {
 	f := policy.Facts{
 		Interactive: !nobody, Cwd: roots.Dir(), Roots: roots.All(), Home: w.dirs.Home, Paths: tools.Disk{}, Repo: tools.NewGitConfigs(),
 	}
+	f.Project = f.Paths.Resolve(settings.FindRoot(w.cio.Dir)).Real
+	if dir := f.Paths.Resolve(w.stateDir("output")).Real; dir != "" {
+		f.Reads = []string{dir} // what was too long for the model is kept there
+	}
 	for _, dir := range []string{w.dirs.Config, w.dirs.State} {
 		if dir != "" {
 			f.Guarded = append(f.Guarded, dir)

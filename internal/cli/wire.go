@@ -18,6 +18,7 @@ import (
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/model/scripted"
 	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/sandbox"
 	"github.com/agentcli/agent/internal/session"
 	"github.com/agentcli/agent/internal/settings"
 	"github.com/agentcli/agent/internal/transcript"
@@ -252,7 +253,15 @@ func gitBranch(root string) string {
 	return branch
 }
 
-func (w *wiring) agentConfig() agent.Config {
+// conversation makes the conversation of this run.
+func (w *wiring) conversation() *agent.Conversation {
+	check := &checkers{runner: sandbox.New(), env: w.cio.Env, log: w.log}
+	c := agent.New(w.agentConfig(check))
+	check.history = c.History
+	return c
+}
+
+func (w *wiring) agentConfig(check *checkers) agent.Config {
 	c := agent.Config{
 		SessionID: w.sessionID, Resolve: w.models.resolve, System: w.system, Tools: w.toolset.registry,
 		Policy: w.engine, Facts: w.place, Mode: w.set.Mode(), Asker: w.asker, Ledger: w.ledger,
@@ -261,7 +270,22 @@ func (w *wiring) agentConfig() agent.Config {
 	if w.trans != nil {
 		c.Transcript = w.trans
 	}
+	c.Check = check.judge
+	c.Save = w.saveRule
 	return c
+}
+
+// saveRule keeps a rule that the user approved for longer than this run.
+func (w *wiring) saveRule(scope policy.Scope, r policy.Rule) error {
+	layer := settings.Local
+	if scope == policy.ScopeUser {
+		layer = settings.User
+	}
+	file, err := settings.SaveRules(settings.SaveOptions{Dirs: w.dirs, Root: settings.FindRoot(w.cio.Dir), Scope: layer}, []policy.Rule{r})
+	if err == nil {
+		w.log.Info("a rule was saved", "rule", r.Text, "file", file)
+	}
+	return err
 }
 
 func (w *wiring) facts() *session.Facts {

@@ -118,7 +118,19 @@ type line struct {
 	whole  string // the whole command line as written, without blanks around it; of a part of it: empty
 	parts  bool   // of a whole line: its parts are asked about too
 
-	stable, stableRead string // the input with it in the command's place: see input.stableOf
+	stable, stableRead string   // the input with it in the command's place: see input.stableOf
+	denied             []string // argv as a denial sees it, once one asked
+	deniedJoined       string
+	anything           bool // nobody can tell which command it is
+}
+
+// deny makes what restricting rules compare.
+func (l *line) deny() {
+	if l.denied == nil {
+		l.denied = deniedArgv(l.part.Argv)
+		l.deniedJoined = strings.Join(l.denied, " ")
+		l.anything = l.part.couldBeAny()
+	}
 }
 
 func newLine(p *Part) line {
@@ -181,25 +193,24 @@ func (c *commandSpec) denies(l *line) match {
 	if p == nil || len(p.Argv) == 0 {
 		return c.wholeLine(l)
 	}
-	argv := deniedArgv(p.Argv)
+	l.deny()
 	if c.glob != "" {
-		return c.deniesGlob(l, argv)
+		return c.deniesGlob(l)
 	}
-	if c.covers(argv, false) {
+	if c.covers(l.denied, false) {
 		return matchYes
 	}
-	if !p.Exact && c.could(argv) || p.couldBeAny() {
+	if l.anything || !p.Exact && c.could(l.denied) {
 		return matchMaybe
 	}
 	return c.wholeLine(l)
 }
 
-func (c *commandSpec) deniesGlob(l *line, argv []string) match {
-	joined := strings.Join(argv, " ")
+func (c *commandSpec) deniesGlob(l *line) match {
 	switch {
-	case glob(c.glob, joined), c.bare != "" && glob(c.bare, joined), glob(c.glob, l.part.Text):
+	case glob(c.glob, l.deniedJoined), c.bare != "" && glob(c.bare, l.deniedJoined), glob(c.glob, l.part.Text):
 		return matchYes
-	case l.part.couldBeAny():
+	case l.anything:
 		return matchMaybe
 	}
 	return c.wholeLine(l)

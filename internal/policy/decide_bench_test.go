@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -46,7 +45,7 @@ func corpusCalls(t testing.TB) []Facts {
 }
 
 func longCall(command string) Facts {
-	in, _ := json.Marshal(map[string]string{"command": command})
+	in := plainJSON(map[string]any{"command": command}) // & as it is, as models write it
 	return Facts{Tool: shellTool, Class: ClassExec, Mode: ModeYolo, Input: in, Cwd: corpusRoot, Home: corpusHome}
 }
 

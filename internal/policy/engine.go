@@ -191,6 +191,7 @@ func newSubject(f *Facts, in *input) (*subject, *ruling) {
 		s.files = append(s.files, target{PathFacts: f.Path(t.Path), given: t.Path, write: t.Write, dir: t.Dir})
 	}
 	if f.Touches != nil {
+		s.markReadable()
 		return s, nil
 	}
 	raw, ok := in.str(t.key)
@@ -201,7 +202,19 @@ func newSubject(f *Facts, in *input) (*subject, *ruling) {
 		raw = "."
 	}
 	s.files = []target{{PathFacts: f.Path(raw), given: raw, write: t.write, dir: t.dir}}
+	s.markReadable()
 	return s, nil
+}
+
+// markReadable notes the files that may be read although they are outside of
+// the roots.
+func (s *subject) markReadable() {
+	for i := range s.files {
+		t := &s.files[i]
+		if !t.write && t.Real != "" && slices.ContainsFunc(s.f.Reads, func(dir string) bool { return beneath(t.Real, dir) }) {
+			t.readable = true
+		}
+	}
 }
 
 // Outside returns where the files of a call really lead that are outside of the
@@ -496,7 +509,7 @@ func (r *rules) planned(s *subject) bool {
 func (r *rules) outside(s *subject) *ruling {
 	for i := range s.files {
 		t := &s.files[i]
-		if t.Inside || t.Device {
+		if t.Inside || t.Device || t.readable {
 			continue
 		}
 		verb := "reads "
@@ -542,8 +555,8 @@ func (r *rules) allowed(s *subject) *Rule {
 // leaves reports whether a subject leaves the roots by something that the rule
 // doesn't name.
 func (r *rules) leaves(s *subject, rule *Rule) bool {
-	if rule.path != nil || rule.command != nil && !rule.command.loose() {
-		return false
+	if rule.path != nil || rule.args != nil || rule.command != nil && !rule.command.loose() {
+		return false // it names what it allows
 	}
 	return r.outside(s) != nil
 }

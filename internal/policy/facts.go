@@ -32,6 +32,8 @@ type Facts struct {
 
 	Cwd     string   // absolute directory that relative paths are meant from, without links; empty: not known
 	Roots   []string // absolute directories that may be worked in; empty: Cwd alone
+	Reads   []string // absolute directories, without links, whose files tools may read besides, such as kept output
+	Project string   // absolute directory that "/" at the start of a rule's pattern means, unless the rule has its own; empty: the first root
 	Home    string   // absolute; empty: not known, and then no ~ is certain
 	Guarded []string // absolute paths protected besides the shipped ones, such as the agent's own home
 	Paths   Paths    // looks at the file system; nil: paths are judged by their text alone

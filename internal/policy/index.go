@@ -155,6 +155,8 @@ type target struct {
 	write bool
 	dir   bool // all that is beneath it
 
+	readable bool // outside of the roots, and free to be read
+
 	foldedAbs, foldedReal string // once a restricting rule asked
 }
 

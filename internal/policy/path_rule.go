@@ -110,6 +110,14 @@ func parsePath(spec string) (*pathSpec, error) {
 	return p, nil
 }
 
+// project is the directory that "/" in rules means; empty: not known.
+func (f *Facts) project() string {
+	if roots := f.roots(); f.Project == "" && len(roots) > 0 {
+		return roots[0]
+	}
+	return f.Project
+}
+
 // base is the directory that the pattern is meant from; false if it isn't known.
 func (p *pathSpec) base(r *Rule, f *Facts) (string, bool) {
 	switch p.root {
@@ -121,10 +129,8 @@ func (p *pathSpec) base(r *Rule, f *Facts) (string, bool) {
 		if r.Base != "" {
 			return r.Base, true
 		}
-		if roots := f.roots(); len(roots) > 0 {
-			return roots[0], true
-		}
-		return "", false
+		project := f.project()
+		return project, project != ""
 	}
 	return f.Cwd, f.Cwd != ""
 }

@@ -91,6 +91,51 @@ func TestDecisionOrder(t *testing.T) {
 	}
 }
 
+func TestARuleForAWholeToolStaysInTheRoots(t *testing.T) {
+	t.Parallel()
+	p := ParsePolicy([]byte("[[rule]]\ntoolName=\"*\"\ndecision=\"allow\"\npriority=1\n"), "file", TierUser)
+	if len(p.Problems) > 0 {
+		t.Fatal(p.Problems)
+	}
+	for _, list := range [][]Rule{p.Rules, parse(t, Allow, "Read", "Edit", "Bash")} {
+		e := NewEngine(list)
+		for _, in := range []Facts{
+			callOf("read_file", ClassRead, `{"file_path":"/etc/hosts"}`), callOf("edit", ClassEdit, `{"file_path":"../x"}`), shellCall("cat /etc/hosts"), shellCall("touch /tmp/x"),
+		} {
+			if d := e.Decide(in); d.Behavior != Ask || d.Why != WhyOutside {
+				t.Errorf("%s: %+v, want a question because it is outside", in.Input, d)
+			}
+		}
+		for _, in := range []Facts{callOf("edit", ClassEdit, `{"file_path":"x"}`), shellCall("npm test")} {
+			if d := e.Decide(in); d.Behavior != Allow {
+				t.Errorf("%s: %+v, want allow", in.Input, d)
+			}
+		}
+	}
+}
+
+func TestKeptOutputIsFreeToRead(t *testing.T) {
+	t.Parallel()
+	var e Engine
+	for input, want := range map[string]Behavior{
+		`{"file_path":"/home/u/state/output/1.txt"}`: Allow, `{"file_path":"/home/u/state/output/../x"}`: Ask,
+		`{"file_path":"/home/u/state/outputs"}`: Ask, `{"file_path":"/home/u/state/output/.env"}`: Ask,
+	} {
+		f := callOf("read_file", ClassRead, input)
+		f.Reads, f.Guarded = []string{"/home/u/state/output"}, []string{"/home/u/state"}
+		if d := e.Decide(f); d.Behavior != want {
+			t.Errorf("%s: %+v, want %s", input, d, want)
+		}
+		if out := Outside(f); want == Allow && len(out) != 1 {
+			t.Errorf("%s: granted %q", input, out)
+		}
+		f.Tool, f.Class = "edit", ClassEdit
+		if d := e.Decide(f); d.Behavior != Ask {
+			t.Errorf("edit %s: %+v, want a question", input, d)
+		}
+	}
+}
+
 func TestZeroEngineAsksForWhatChanges(t *testing.T) {
 	t.Parallel()
 	var e Engine

@@ -130,8 +130,8 @@ func pathRule(f *Facts, t *target) string {
 	if t.write {
 		name = "Edit"
 	}
-	if roots := f.roots(); len(roots) > 0 && beneath(t.Real, roots[0]) && t.Real != roots[0] {
-		return name + "(" + escapePath(strings.TrimPrefix(t.Real, strings.TrimSuffix(roots[0], "/"))) + ")"
+	if p := f.project(); p != "" && beneath(t.Real, p) && t.Real != p {
+		return name + "(" + escapePath(strings.TrimPrefix(t.Real, strings.TrimSuffix(p, "/"))) + ")"
 	}
 	return name + "(/" + escapePath(t.Real) + ")"
 }

@@ -70,6 +70,22 @@ func TestAlwaysIsTheNarrowestRule(t *testing.T) {
 	}
 }
 
+func TestAlwaysIsMeantFromTheProject(t *testing.T) {
+	t.Parallel()
+	call := callOf("edit", ClassEdit, `{"file_path":"a.go"}`)
+	call.Cwd, call.Roots, call.Project = "/w/sub", []string{"/w/sub"}, "/w"
+	e := NewEngine(nil)
+	r, ok := e.Always(call)
+	if !ok || r.Text != "Edit(/sub/a.go)" {
+		t.Fatalf("Always = %q, %v", r.Text, ok)
+	}
+	r.Base = "/w" // as the settings of the project give it
+	e.Add(r)
+	if d := e.Decide(call); d.Behavior != Allow {
+		t.Errorf("Decide = %+v", d)
+	}
+}
+
 func TestSuggestionsByClass(t *testing.T) {
 	t.Parallel()
 	// The texts are those of wire/qwen-sdk.md, 4.1.
