@@ -24,6 +24,7 @@ type rules struct {
 	deny, ask, allow *ruleSet // of lists
 	files            *ruleSet // of policy files above the default tier, the one that wins first
 	checkers         []*Checker
+	restrictedFiles  bool // a rule that denies or asks names files
 }
 
 // NewEngine returns an engine with these rules besides the shipped ones.
@@ -49,6 +50,7 @@ func (e *Engine) set(list []Rule, checkers []*Checker) {
 		case rule.Behavior == Allow:
 			allow = append(allow, rule)
 		}
+		r.restrictedFiles = r.restrictedFiles || rule.Behavior != Allow && rule.path != nil
 	}
 	slices.SortStableFunc(files, byRank)
 	r.deny, r.ask, r.allow, r.files = newRuleSet(deny), newRuleSet(ask), newRuleSet(allow), newRuleSet(files)
