@@ -70,7 +70,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	f.StringVar(&o.systemPromptFile, "system-prompt-file", "", "replace the system prompt by a file's text")
 	f.StringVar(&o.appendSystemPrompt, "append-system-prompt", "", "add to the system prompt")
 	f.IntVar(&o.maxTurns, "max-turns", 0, "end a turn after this many requests to the model (0: no limit)")
-	f.StringVar(&o.permissionMode, "permission-mode", "", "default, plan, auto-edit or yolo")
+	f.StringVar(&o.permissionMode, "permission-mode", "", "default, plan, auto-edit, yolo or dont-ask")
 	f.StringVar(&o.approvalMode, "approval-mode", "", "the same as --permission-mode")
 	o.bindRules(f)
 	f.StringVar(&o.tools, "tools", "default", `the built-in tools to offer: names, "default" for all, "" for none`)
@@ -90,8 +90,8 @@ func (o *options) bind(cmd *cobra.Command) {
 // bindRules binds the flags that decide, besides the mode, what may run: the
 // main command and "agent policy" have them.
 func (o *options) bindRules(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.allowedTools, "allowed-tools", nil, "tools that run without asking (comma-separated names)")
-	f.StringArrayVar(&o.disallowedTools, "disallowed-tools", nil, "tools that the model does not get (comma-separated names)")
+	f.StringArrayVar(&o.allowedTools, "allowed-tools", nil, "calls that run without asking: rules such as Edit or \"Bash(npm test)\" (a comma-separated list)")
+	f.StringArrayVar(&o.disallowedTools, "disallowed-tools", nil, "calls that never run: rules such as web_fetch or \"Bash(rm:*)\" (a comma-separated list); the model does not get tools that are denied whole")
 	f.StringArrayVar(&o.policies, "policy", nil, "a policy file, or a folder of them, instead of your own policies folder; comma-separated")
 	f.StringArrayVar(&o.adminPolicies, "admin-policy", nil, "a policy file or folder whose rules win over all others; comma-separated")
 	f.StringArrayVar(&o.addDirs, "add-dir", nil, "a further folder that tools may work in")
