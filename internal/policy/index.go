@@ -407,6 +407,8 @@ func (r *Rule) permitsPart(s *subject) bool {
 			return r.Tier == TierList || r.Redirects
 		}
 		return (r.path != nil || r.whole()) && r.permitsFiles(s)
+	case r.path != nil && s.onlyReads():
+		return r.permitsFiles(s)
 	case r.path != nil || r.domain != "" || r.arg != nil:
 		return false
 	case r.args != nil:
@@ -424,6 +426,16 @@ func (f *Facts) within(cwd string) bool {
 // isRedirection reports whether the subject is a redirection to or from files.
 func (s *subject) isRedirection() bool {
 	return s.line != nil && s.line.part != nil && s.line.part.Argv == nil && len(s.files) > 0
+}
+
+// onlyReads reports whether the subject is a command that only reads files, all
+// of which are known.
+func (s *subject) onlyReads() bool {
+	p := s.line.part
+	if p == nil || p.Kind > KindRead || !p.Exact || len(s.files) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(s.files, func(t target) bool { return t.Abs == "" })
 }
 
 // permitsFiles reports whether an allowing rule speaks of all the files.

@@ -75,20 +75,33 @@ func describe(f *Facts, in *input) string {
 // Always returns the narrowest rule that would have allowed the call; false if
 // no rule can, as for what is protected in every mode.
 func (e *Engine) Always(f Facts) (Rule, bool) {
-	text := narrowest(&f, &input{raw: f.Input})
-	if text == "" {
-		return Rule{}, false
-	}
-	r, err := ParseRule(text, Allow, "approved")
-	if err != nil {
-		return Rule{}, false
-	}
 	f.Interactive, f.Hook = true, nil
-	with := e.with(r)
 	if f.Mode == ModeDontAsk {
 		f.Mode = ModeDefault
 	}
-	return r, with.Decide(f).Behavior == Allow
+	for _, text := range []string{narrowest(&f, &input{raw: f.Input}), e.readRule(&f)} {
+		r, err := ParseRule(text, Allow, "approved")
+		if text == "" || err != nil {
+			continue
+		}
+		if e.with(r).Decide(f).Behavior == Allow {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
+
+// readRule is the rule for the file that makes a command ask that reads it; ""
+// if that isn't the reason.
+func (e *Engine) readRule(f *Facts) string {
+	if f.Tool != shellTool {
+		return ""
+	}
+	d := e.Decide(*f)
+	if d.Why != WhySecret && d.Why != WhyOutside || d.Path == "" {
+		return ""
+	}
+	return pathRule(f, &target{PathFacts: f.Path(d.Path)})
 }
 
 // with returns an engine that has one rule more.
