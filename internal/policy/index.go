@@ -92,7 +92,7 @@ func (s *ruleSet) each(sub *subject, visit func(*Rule) bool) {
 		add(s.byText[sub.line.whole])
 	default:
 		add(s.shell)
-		if len(sub.files) > 0 {
+		if len(sub.files)+len(sub.words) > 0 {
 			add(s.files)
 		}
 		if len(sub.hosts) > 0 {
@@ -144,6 +144,7 @@ type subject struct {
 	class Class // what the part does, where that differs from the tool's
 	line  *line // nil: no command
 	files []target
+	words []target // files that the words of a part may mean of which nobody knows what it does with them
 	hosts []string
 	input *input
 }
@@ -236,7 +237,11 @@ func (r *Rule) restrictsPart(s *subject) match {
 	case r.domain != "":
 		return r.reaches(s.hosts)
 	case r.path != nil:
-		return r.touches(s.f, s.files, r.writes, r.reads)
+		m := r.touches(s.f, s.files, r.writes, r.reads)
+		if m == matchNo && r.reads && r.touches(s.f, s.words, false, true) != matchNo {
+			return matchMaybe
+		}
+		return m
 	case r.arg != nil:
 		return matchNo
 	case r.args != nil:

@@ -97,6 +97,7 @@ func (c *commandLine) part(p *Part, named *Rule) ruling {
 	l.env = c.assigns
 	s := &subject{f: c.f, class: partClass(p), line: &l, hosts: p.Hosts, input: c.in}
 	s.files = c.targets(p)
+	s.words = c.words(p)
 	out := c.rules.decide(s)
 	if out.behavior == Ask && named != nil && (out.why == WhyDefault || out.why == WhyDestructive || out.why == WhyOutside || out.why == WhyUnclear) {
 		return ruled(Allow, named, "allowed by the rule")
@@ -149,6 +150,41 @@ func (c *commandLine) targets(p *Part) []target {
 			t.Real = c.f.pathFrom(f.Abs, "").Real
 		}
 		out[i] = t
+	}
+	return out
+}
+
+// maxWords bounds the words of a part that are looked at as paths; what has
+// more may name any file.
+const maxWords = 200
+
+// words are the files that a part may mean of which nobody knows what it does
+// with its arguments: as a word, behind an option, or in a script that it is
+// given. They are of interest to rules that restrict reading files.
+func (c *commandLine) words(p *Part) []target {
+	if !c.rules.restrictedFiles || p.Kind <= KindWrite || len(p.Argv) < 2 {
+		return nil
+	}
+	cwd := p.Cwd
+	if cwd == "" {
+		cwd = c.f.Cwd
+	}
+	var out []target
+	for _, arg := range p.Argv[1:] {
+		names := strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`()<>|;&,=:@[]{}", r) })
+		if len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
+			names = append(names, arg[2:])
+		}
+		for _, name := range append(names, arg) {
+			if len(out) == maxWords {
+				return append(out, target{given: name})
+			}
+			t := target{given: name}
+			t.PathFacts = c.f.pathFrom(name, cwd)
+			if t.Abs != "" {
+				out = append(out, t)
+			}
+		}
 	}
 	return out
 }
