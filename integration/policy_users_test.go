@@ -615,6 +615,45 @@ func TestUsersRow33_SecretsDoNotReachTheModel(t *testing.T) {
 	})
 }
 
+// TestUsersRow33_WholeTreesAreNotShown looks at everything beneath a directory
+// with a secret in it, by commands that only read: no request has it, and a
+// tree without one is shown.
+func TestUsersRow33_WholeTreesAreNotShown(t *testing.T) {
+	t.Parallel()
+	sweeps := []string{
+		"grep -r canary .", "grep -rh . . --include='*'", "grep -R SECRET", "cd sub; grep -r SECRET ..", "rg -uu canary", "rg --hidden --no-ignore .", "find . -type f -exec cat {} +", "bash -c 'grep -rn SECRET .'", "grep -d recurse SECRET .",
+	}
+	for _, mode := range []string{"default", "plan", "auto-edit", "dont-ask"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.write(".env", "SECRET="+canary+"\n")
+			p.write("sub/x.txt", "free "+canary[:4]+"\n")
+			var calls []attempt
+			for _, s := range sweeps {
+				calls = append(calls, sh(s))
+			}
+			calls = append(calls, sh("grep -r free sub"))
+			url, _ := p.serve(emitted(calls))
+			tap := newTap(t, url)
+			api := providers[0]
+			proc, exit := p.run(testkit.Spec{Args: []string{"--permission-mode=" + mode, "-pgo", "-ostream-json", "--model=" + api.model}, Env: api.env(tap.url)})
+			if exit.Code != 0 {
+				t.Fatalf("exit code %d: %s", exit.Code, proc.Stderr())
+			}
+			requests := strings.Join(tap.all(), "\n")
+			for i, a := range toolResults(frames(t, proc)) {
+				if strings.Contains(a.text, canary) {
+					t.Errorf("%s showed it", calls[i].input["command"])
+				}
+			}
+			if strings.Contains(requests, "SECRET="+canary) || !strings.Contains(requests, "x.txt:free") {
+				t.Error("the requests hold the secret, or not what is free")
+			}
+		})
+	}
+}
+
 // TestUsersRow37_TheTruthTableOfModes: what each mode lets each kind of call do,
 // writes of the shell among them.
 func TestUsersRow37_TheTruthTableOfModes(t *testing.T) {
@@ -634,7 +673,7 @@ func TestUsersRow37_TheTruthTableOfModes(t *testing.T) {
 			{"todo_write", map[string]any{"todos": []any{}}}, {"task_output", map[string]any{"task_id": "task_1"}},
 		}},
 		{"looking by the shell", yes, yes, yes, yes, yes, []attempt{
-			sh("ls"), sh("cat a.txt"), sh("git status"), sh("git log --oneline | head -3"), sh("grep -rn one ."), sh("find . -name '*.txt' | wc -l"), sh("cat a.txt > /dev/null 2>&1"), sh("for f in *.txt; do wc -l $f; done"), sh("pwd && whoami"),
+			sh("ls"), sh("cat a.txt"), sh("git status"), sh("git log --oneline | head -3"), sh("grep -n one a.txt"), sh("find . -name '*.txt' | wc -l"), sh("cat a.txt > /dev/null 2>&1"), sh("for f in *.txt; do wc -l $f; done"), sh("pwd && whoami"),
 		}},
 		{"looking outside", no, no, no, no, yes, []attempt{
 			inFile("read_file", outside+"/f"), sh("cat " + outside + "/f"), sh("ls ../.."), {"list_directory", map[string]any{"path": outside}}, {"grep_search", map[string]any{"pattern": "x", "path": outside}}, {"glob", map[string]any{"pattern": "*", "path": outside}},

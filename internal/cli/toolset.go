@@ -114,7 +114,7 @@ func (w *wiring) callFacts(s tools.Spec) policy.Facts {
 func (w *wiring) findPlace(roots *tools.Roots) policy.Facts {
 	_, nobody := w.asker.(policy.Nobody)
 	f := policy.Facts{
-		Interactive: !nobody, Cwd: roots.Dir(), Roots: roots.All(), Home: w.dirs.Home, Paths: tools.Disk{}, Repo: tools.NewGitConfigs(),
+		Interactive: !nobody, Cwd: roots.Dir(), Roots: roots.All(), Home: w.dirs.Home, Paths: tools.Disk{}, Tree: new(tools.SecretTrees), Repo: tools.NewGitConfigs(),
 	}
 	f.Project = f.Paths.Resolve(settings.FindRoot(w.cio.Dir)).Real
 	if dir := f.Paths.Resolve(w.stateDir("output")).Real; dir != "" {

@@ -190,6 +190,9 @@ func (c *commandSpec) denies(l *line) match {
 	if c.words == nil && c.text != "" || c.re != nil {
 		return c.wholeLine(l)
 	}
+	if p != nil && len(p.Argv) == 0 && p.couldBeAny() {
+		return max(c.wholeLine(l), matchMaybe)
+	}
 	if p == nil || len(p.Argv) == 0 {
 		return c.wholeLine(l)
 	}
@@ -275,18 +278,45 @@ func (c *commandSpec) could(argv []string) bool {
 	return c.prefix || len(argv) == len(c.words)
 }
 
+// runsLater reports whether a part that is no command sets what later ones may
+// run: a variable that names programs, or one nobody can tell the name of.
+func (p *Part) runsLater() bool {
+	if len(p.Env) == 0 {
+		return strings.Contains(p.Text, "=") || strings.Contains(p.Text, "@")
+	}
+	return slices.ContainsFunc(p.Env, func(pair string) bool {
+		name, value, _ := strings.Cut(pair, "=")
+		switch name {
+		case "PATH", "BASH_ENV", "ENV", "PS0", "PS1", "PS2", "PS4", "IFS", "PAGER", "EDITOR", "VISUAL", "BROWSER", "SHELL", "RUBYOPT", "RUBYLIB", "SHELLOPTS", "BASHOPTS", "JAVA_TOOL_OPTIONS", "NODE_OPTIONS":
+			return true
+		}
+		for _, prefix := range [...]string{"LD_", "DYLD_", "GIT_", "PYTHON", "PERL5", "BASH_FUNC_"} {
+			if strings.HasPrefix(name, prefix) {
+				return true
+			}
+		}
+		return strings.HasSuffix(name, "COMMAND") || strings.Contains(value, "$(") || strings.Contains(value, "`")
+	})
+}
+
 // couldBeAny reports whether nobody can tell which command runs: its name, or
 // the text that it hands to a shell, isn't certain.
 func (p *Part) couldBeAny() bool {
 	if len(p.Argv) == 0 {
-		return false
+		return p.Kind == KindUnknown && p.runsLater()
 	}
 	name := baseName(p.Argv[0])
 	if p.runsText(name) {
 		return true
 	}
+	if p.Odd && name == "git" {
+		return true // its options or the repository's settings name programs
+	}
 	if p.Exact {
 		return false
+	}
+	if strings.Contains(p.Text, "@P") || strings.Contains(p.Text, "((") {
+		return true // what a variable holds is run
 	}
 	return uncertain(p.Argv[0]) || name == "eval" || name == "trap" || loaded().shells[name]
 }

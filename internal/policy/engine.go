@@ -414,7 +414,7 @@ func (r *rules) guard(s *subject) *ruling {
 			return &ruling{behavior: Ask, why: WhySecret, path: t.path(), reason: "reads " + t.given + ": " + t.Secret}
 		}
 	}
-	return nil
+	return r.secretBeneath(s)
 }
 
 func (t *target) path() string {

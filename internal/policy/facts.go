@@ -36,6 +36,7 @@ type Facts struct {
 	Project string   // absolute directory that "/" at the start of a rule's pattern means, unless the rule has its own; empty: the first root
 	Home    string   // absolute; empty: not known, and then no ~ is certain
 	Guarded []string // absolute paths protected besides the shipped ones, such as the agent's own home
+	Tree    Tree     // looks for secrets in whole directories; nil: nobody does
 	Paths   Paths    // looks at the file system; nil: paths are judged by their text alone
 	Repo    Repo     // looks at the settings of repositories; nil: those aren't looked at
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -92,17 +93,17 @@ func (s *ruleSet) each(sub *subject, visit func(*Rule) bool) {
 		add(s.byText[sub.line.whole])
 	default:
 		add(s.shell)
-		if len(sub.files)+len(sub.words) > 0 {
+		if len(sub.files)+len(sub.words)+len(sub.trees) > 0 {
 			add(s.files)
 		}
-		if len(sub.hosts) > 0 {
+		if len(sub.hosts) > 0 || sub.line.part.Kind >= KindUnknown {
 			add(s.hosts)
 		}
+		if sub.line.part.couldBeAny() {
+			s.all(visit)
+			return
+		}
 		if argv := sub.line.part.Argv; len(argv) > 0 {
-			if sub.line.part.couldBeAny() {
-				s.all(visit)
-				return
-			}
 			add(s.byFirst[firstKey(argv[0])])
 		}
 	}
@@ -145,6 +146,7 @@ type subject struct {
 	line  *line // nil: no command
 	files []target
 	words []target // files that the words of a part may mean of which nobody knows what it does with them
+	trees []tree   // directories that the part reads every file of
 	hosts []string
 	input *input
 }
@@ -235,10 +237,14 @@ func (r *Rule) restrictsPart(s *subject) match {
 	case r.command != nil:
 		return r.command.denies(s.line)
 	case r.domain != "":
-		return r.reaches(s.hosts)
+		m := r.reaches(s.hosts)
+		if m == matchNo && s.line.part != nil && r.spokenOf(s.line.part) {
+			return matchMaybe
+		}
+		return m
 	case r.path != nil:
 		m := r.touches(s.f, s.files, r.writes, r.reads)
-		if m == matchNo && r.reads && r.touches(s.f, s.words, false, true) != matchNo {
+		if m == matchNo && (r.reads && r.touches(s.f, s.words, false, true) != matchNo || r.mayHold(s)) {
 			return matchMaybe
 		}
 		return m
@@ -367,6 +373,22 @@ func (r *Rule) reaches(hosts []string) match {
 		}
 	}
 	return matchNo
+}
+
+// spokenOf reports whether a word of a command of which nobody knows what it does
+// holds the name of the rule's host.
+func (r *Rule) spokenOf(p *Part) bool {
+	if p.Kind < KindUnknown {
+		return false
+	}
+	return slices.ContainsFunc(p.Argv, func(w string) bool {
+		if strings.Contains(w, "%") {
+			if plain, err := url.PathUnescape(w); err == nil {
+				w = plain
+			}
+		}
+		return strings.Contains(strings.ToLower(w), r.host)
+	})
 }
 
 // nearHost reports whether the rule may speak of a host, in its canonical form.

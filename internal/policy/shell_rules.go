@@ -33,6 +33,7 @@ type commandLine struct {
 	in        *input
 	verdict   *Verdict
 	whole     string
+	filtered  bool  // a find of it looks for certain names
 	assigns   bool  // a part of it sets variables
 	redirects *Rule // allowed the commands, and redirections along with them
 }
@@ -47,6 +48,9 @@ func (c *commandLine) decide() Decision {
 		worst = *v
 	}
 	named := c.named(all)
+	c.filtered = slices.ContainsFunc(c.verdict.Parts, func(p Part) bool {
+		return len(p.Argv) > 0 && baseName(p.Argv[0]) == "find" && slices.ContainsFunc(p.Argv, isNameTest)
+	})
 	c.assigns = slices.ContainsFunc(c.verdict.Parts, func(p Part) bool { return len(p.Env) > 0 })
 	parts := make([]PartDecision, len(c.verdict.Parts))
 	rulings := make([]ruling, len(parts))
@@ -98,6 +102,7 @@ func (c *commandLine) part(p *Part, named *Rule) ruling {
 	s := &subject{f: c.f, class: partClass(p), line: &l, hosts: p.Hosts, input: c.in}
 	s.files = c.targets(p)
 	s.words = c.words(p)
+	s.trees = p.trees(c.filtered)
 	out := c.rules.decide(s)
 	if out.behavior == Ask && named != nil && (out.why == WhyDefault || out.why == WhyDestructive || out.why == WhyOutside || out.why == WhyUnclear) {
 		return ruled(Allow, named, "allowed by the rule")
@@ -152,6 +157,15 @@ func (c *commandLine) targets(p *Part) []target {
 		out[i] = t
 	}
 	return out
+}
+
+// isNameTest reports whether a word of find picks files by their names.
+func isNameTest(word string) bool {
+	switch word {
+	case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex":
+		return true
+	}
+	return false
 }
 
 // maxWords bounds the words of a part that are looked at as paths; what has

@@ -1,0 +1,151 @@
+package policy
+
+import "strings"
+
+// Tree looks for secrets beneath directories for the engine, which does no I/O
+// of its own. It may be called from several goroutines at once.
+type Tree interface {
+	// SecretBeneath returns the path of a file beneath dir that holds secrets, by
+	// SecretName; "" if there is none, or dir is no directory. hidden: also in and
+	// among what begins with a dot. False: it can't be told in reasonable time.
+	SecretBeneath(dir string, hidden bool) (path string, known bool)
+}
+
+// SecretName says why the name of a file makes it one of secrets; "" if it
+// doesn't.
+func SecretName(path string) string {
+	var p PathFacts
+	loaded().names(path, &p)
+	return p.Secret
+}
+
+// tree is a directory that a part reads the files of, all of them.
+type tree struct {
+	dir    string
+	hidden bool // those that begin with a dot, too
+}
+
+// trees returns the directories whose every file a part that only reads may
+// show. filtered: the find that starts it looks for certain names only.
+func (p *Part) trees(filtered bool) []tree {
+	if p.Kind > KindRead || len(p.Argv) == 0 {
+		return nil
+	}
+	var out []tree
+	if !filtered && strings.Contains(p.Via, "find -") {
+		for i := range p.Files {
+			if dir, ok := strings.CutSuffix(p.Files[i].Abs, "/\x01"); ok {
+				out = append(out, tree{dir, true})
+			}
+		}
+		return out
+	}
+	hidden, all := true, false
+	switch baseName(p.Argv[0]) {
+	case "grep", "egrep", "fgrep", "zgrep":
+		all = hasOption(p.Argv, "rR", "--recursive", "--dereference-recursive") || hasOption(p.Argv, "", "--directories=recurse", "-drecurse")
+	case "rg", "ag", "ack":
+		all, hidden = true, hasOption(p.Argv, ".u", "--hidden", "--unrestricted")
+	}
+	if !all {
+		return nil
+	}
+	for i := range p.Files {
+		if f := &p.Files[i]; !f.Write && f.Abs != "" {
+			out = append(out, tree{f.Abs, hidden})
+		}
+	}
+	if out == nil && p.Cwd != "" {
+		out = append(out, tree{p.Cwd, hidden})
+	}
+	return out
+}
+
+// hasOption reports whether one of the letters is in a cluster of short
+// options, or one of the words, perhaps abbreviated, is an argument.
+func hasOption(argv []string, letters string, words ...string) bool {
+	for _, a := range argv[1:] {
+		switch {
+		case a == "--":
+			return false
+		case len(a) < 2 || a[0] != '-':
+			continue
+		case a[1] != '-' && strings.ContainsAny(a[1:], letters):
+			return true
+		}
+		for _, w := range words {
+			if a == w || len(a) > 4 && strings.HasPrefix(w, a) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// secretBeneath rules on a part that reads whole directories in which secrets
+// lie; nil if it doesn't.
+func (r *rules) secretBeneath(s *subject) *ruling {
+	if s.line == nil || s.line.part == nil || s.f.Tree == nil {
+		return nil
+	}
+	for _, t := range s.trees {
+		path, known := s.f.Tree.SecretBeneath(t.dir, t.hidden)
+		if !known {
+			return &ruling{behavior: Ask, why: WhySecret, path: t.dir, reason: "reads everything beneath " + t.dir + ", which is too large to tell whether secrets are in it; grep_search leaves those out"}
+		}
+		if path == "" {
+			continue
+		}
+		f := target{PathFacts: PathFacts{Abs: path, Real: path, Inside: true, Secret: SecretName(path)}, given: path}
+		if !r.namedFile(s, &f) {
+			return &ruling{behavior: Ask, why: WhySecret, path: path, reason: "reads everything beneath " + t.dir + ", " + path + " too: " + f.Secret + "; grep_search leaves such files out"}
+		}
+	}
+	return nil
+}
+
+// mayHold reports whether a part reads whole directories in which a file may
+// lie that a restricting rule speaks of.
+func (r *Rule) mayHold(s *subject) bool {
+	if r.path == nil || !r.reads {
+		return false
+	}
+	for _, t := range s.trees {
+		if !t.hidden && strings.HasPrefix(r.path.last(), ".") {
+			continue
+		}
+		if r.path.beneath(t.dir, r, s.f) {
+			return true
+		}
+	}
+	return false
+}
+
+// last is the last segment of the pattern.
+func (p *pathSpec) last() string {
+	if len(p.segments) == 0 {
+		return ""
+	}
+	return p.segments[len(p.segments)-1]
+}
+
+// beneath reports whether something beneath dir may match: nobody looks what is
+// there, so only what the pattern is meant from counts.
+func (p *pathSpec) beneath(dir string, r *Rule, f *Facts) bool {
+	if p.anywhere {
+		return true
+	}
+	base, ok := p.base(r, f)
+	if !ok {
+		return true
+	}
+	fixed := foldName(base)
+	for _, s := range p.folded {
+		if strings.ContainsAny(s, `*?[\\`) {
+			break
+		}
+		fixed = strings.TrimSuffix(fixed, "/") + "/" + s
+	}
+	dir = foldName(dir)
+	return beneath(fixed, dir) || beneath(dir, fixed)
+}
