@@ -1449,6 +1449,8 @@ git tag --format docs/*
 git branch --sort a*
 rm <(cat)
 diff -l a b
+fd -l a
+fdfind --list-details
 cargo tree
 cargo metadata
 cargo version

@@ -46,7 +46,7 @@ var shippedReadOnly = []rawCommand{
 	{Name: "eza", F: "-1 -l -a -A -d -D -f -F -G -h -i -I: -L: -R -r -s: -S -T -t: -x --all --long --tree --level: --recurse --git --git-ignore --icons? --sort: --reverse --header --only-dirs --group-directories-first --color? --colour? --no-user --no-time --no-permissions --oneline --ignore-glob:", O: "name", Like: "exa lsd"},
 	{Name: "factor", O: "text", Style: "raw", Inject: true},
 	{Name: "false", O: "text", Style: "raw", Inject: true},
-	{Name: "fd", F: "-H -I -u -s -i -g -F -a -l -L -p -0 -d: -e: -t: -E: -S: -c: -j: -1 -q -# --hidden --no-ignore --no-ignore-vcs --unrestricted --case-sensitive --ignore-case --glob --fixed-strings --absolute-path --list-details --follow --full-path --print0 --max-depth: --min-depth: --exact-depth: --extension: --type: --exclude: --size: --changed-within: --changed-before: --color: --max-results: --quiet --regex --strip-cwd-prefix --threads:", O: "pattern", Like: "fdfind", NoRead: true},
+	{Name: "fd", F: "-H -I -u -s -i -g -F -a -L -p -0 -d: -e: -t: -E: -S: -c: -j: -1 -q -# --hidden --no-ignore --no-ignore-vcs --unrestricted --case-sensitive --ignore-case --glob --fixed-strings --absolute-path --follow --full-path --print0 --max-depth: --min-depth: --exact-depth: --extension: --type: --exclude: --size: --changed-within: --changed-before: --color: --max-results: --quiet --regex --strip-cwd-prefix --threads:", O: "pattern", Like: "fdfind", NoRead: true},
 	{Name: "file", F: "-b -i -I -k -L -h -N -n -r -s -z -0 -F: -e: --brief --mime --mime-type --mime-encoding --dereference --no-dereference --keep-going --extension --separator:", O: "name"},
 	{Name: "find", O: "name", Check: "find", Style: "raw"},
 	{Name: "fmt", F: "-c -s -t -u -w: -g: -# --width:", O: "read", Inject: true},
