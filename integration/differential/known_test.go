@@ -24,6 +24,25 @@ var knownFindings = []known{
 		},
 	},
 	{
+		name: "curl looks the machine's own name up, whatever it is asked",
+		cmd:  command{project, "curl --version"},
+		is: func(_ command, e effect) bool {
+			return e.Program == "curl" && e.Call == "connect" && strings.Contains(e.Line, "htons(53)")
+		},
+	},
+	{
+		name: "lsof ends the child that it looks through",
+		cmd:  command{project, "lsof a.txt"},
+		is:   func(_ command, e effect) bool { return e.Program == "lsof" && e.Call == "kill" },
+	},
+	{
+		name: "pip tries whether there is an address ::1",
+		cmd:  command{project, "pip list"},
+		is: func(_ command, e effect) bool {
+			return e.Program == "pip" && e.Call == "bind" && strings.Contains(e.Line, `sin6_port=htons(0)`) && strings.Contains(e.Line, `"::1"`)
+		},
+	},
+	{
 		name: "go counts its uses and keeps what it compiled, below the home folder, and asks the compiler",
 		cmd:  command{project, "go list"},
 		is: func(_ command, e effect) bool {
@@ -32,10 +51,10 @@ var knownFindings = []known{
 		},
 	},
 	{
-		name: "git diff renews its index, whatever GIT_OPTIONAL_LOCKS says, when files are newer than it but the same",
+		name: "git diff renews its index, whatever GIT_OPTIONAL_LOCKS says, when files are newer than it but the same; git status does without that",
 		cmd:  command{project, "git diff"},
 		is: func(c command, e effect) bool {
-			return e.Program == "git" && strings.Contains(c.Src, "diff") && (e.Target == project+"/.git/index.lock" || e.Target == project+"/.git/index")
+			return e.Program == "git" && (strings.Contains(c.Src, "diff") || strings.Contains(c.Src, "env")) && (e.Target == project+"/.git/index.lock" || e.Target == project+"/.git/index")
 		},
 	},
 	{

@@ -427,7 +427,13 @@ func allAbsolute(us []use) bool {
 // uses judges the files of a part and makes it as severe as the worst.
 func (j *judge) uses(p *Part, us []use) {
 	for _, u := range us {
-		if u.w.text == "-" && !u.write || u.w.text == "" && u.w.exact() || strings.HasPrefix(u.w.text, "/dev/fd/\x01") {
+		if u.w.text == "-" && !u.write || u.w.text == "" && u.w.exact() {
+			continue
+		}
+		if strings.HasPrefix(u.w.text, "/dev/fd/\x01") {
+			if u.write && (len(p.Argv) == 0 || baseName(p.Argv[0]) != "tee") {
+				p.Kind, p.Reason = max(p.Kind, KindUnknown), "changes the pipe of a substitution"
+			}
 			continue
 		}
 		f, why := j.file(u)

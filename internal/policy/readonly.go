@@ -128,8 +128,12 @@ func (m *matcher) flag(t, name, val string, has bool, rest []word) int {
 			return 0 // the command will complain
 		}
 		w, n = rest[0], 1
-		if (w.split || w.glob && w.mayBeFlag()) && !m.c.inject || (w.split || w.glob) && m.c.max > 0 {
+		if (w.split || w.glob) && (!m.c.inject || m.c.max > 0) {
 			m.fail("what " + w.show() + " becomes isn't certain")
+			return n
+		}
+		if w.mayBeFlag() && strings.HasPrefix(m.c.name, "git ") && m.c.operands != operandsPattern { // git grep is strict
+			m.fail("whether git takes " + w.show() + " for the value of " + name + " or for an option isn't certain")
 			return n
 		}
 		if (w.split || w.glob) && m.c.operands != operandsText {

@@ -115,7 +115,7 @@ func (d descriptors) reads(r *syntax.Redirect) bool {
 		return r.Word.Lit() != "/dev/null" && !isProcSubst(r.Word)
 	case syntax.DplIn, syntax.DplOut:
 		n, ok := descriptor(strings.TrimSuffix(r.Word.Lit(), "-"))
-		return r.Word.Lit() != "-" && (!ok || d.has(n))
+		return !ok || d.has(n) // "-" closes it, and then its name leads nowhere
 	}
 	return false
 }

@@ -1340,6 +1340,11 @@ rustc --version
 pnpm --version
 npm --help
 sed -V`, KindUnknown, KindNetwork)
+	each(t, "values of git's options", `
+git log --format=%H -U3 --author me
+git diff -U5 --unified=3
+git log -n 5 --since '1 day ago' -S foo
+ls | tee >(cat)`, KindReadOnly)
 	each(t, "versions", `
 bash --version
 zsh --version
@@ -1371,7 +1376,7 @@ timeout 1 ls *.go
 uniq -f 1 a
 nice -n "$x" ls`, KindReadOnly)
 	each(t, "more values read files", `
-sort -k /etc/* a
+sort -k /etc/x /etc/a
 head -c /etc/* a`, KindRead)
 	each(t, "descriptors that are files", `
 ls <a.txt >/dev/stdin
@@ -1384,6 +1389,7 @@ ls 1<a.txt >/dev/stdout
 while read l; do ls >/dev/stdin; done <a.txt
 if ls; then { ls > /dev/stderr; } fi 2<a.txt
 3<a.txt 1>&3 >/dev/stdout
+2>&- >/dev/stderr
 1>&3 3<a.txt >/dev/stdout
 { ls > /dev/stdout; } {v}<a.txt
 tee /dev/stdin <a.txt
@@ -1431,6 +1437,20 @@ hostname -A
 hostname --ip-address
 ss -r
 ss dst example.com
+netstat
+netstat -r
+git log --format --output=pwned
+git diff -U --output=pwned
+git diff --unified --output=pwned
+git log --min-parents --output=pwned
+git rev-list --filter --output=pwned
+git log --author "$x"
+git tag --format docs/*
+git branch --sort a*
+rm <(cat)
+diff -l a b
+fd -l a
+fdfind --list-details
 cargo tree
 cargo metadata
 cargo version
@@ -1455,7 +1475,7 @@ func TestRepositoriesThatRunPrograms(t *testing.T) {
 	for src, want := range map[string]Kind{
 		"git status": KindReadOnly, "git -C bad status": KindUnknown, "cd bad && git log": KindUnknown, "cd bad; git log": KindUnknown,
 		"cd $x; git log": KindUnknown, "git -C bad --version": KindReadOnly, "cd bad && ls": KindReadOnly, "(cd bad); git diff": KindReadOnly,
-		"cd bad && go list": KindUnknown, "go list": KindReadOnly, "find . -exec git -C bad status \\;": KindUnknown, "env -C bad git status": KindUnknown, "find . -execdir git status \\;": KindUnknown, "ls | xargs -I{} git -C {} status": KindUnknown,
+		"cd bad && go list": KindUnknown, "go list": KindReadOnly, "find . -exec git -C bad status \\;": KindUnknown, "env -C bad git status": KindUnknown, "find . -execdir git status \\;": KindUnknown, "find -exec git -C {} status \\;": KindUnknown, "find -exec env -C {} git status \\;": KindUnknown, "ls | xargs -I{} git -C {} status": KindUnknown,
 	} {
 		if v := JudgeShell(src, f); v.Kind != want {
 			t.Errorf("%q is %s (%s), want %s", src, v.Kind, v.Reason, want)

@@ -629,7 +629,7 @@ const maxPath = 4096
 
 // join gives the directory that dir leads to from each of the possible ones.
 func (j *judge) join(dir word) []string {
-	if dir.split || dir.glob || strings.IndexByte(dir.text, 0) >= 0 || dir.text == "" {
+	if dir.split || dir.glob || strings.ContainsAny(dir.text, "\x00\x01") || dir.text == "" {
 		return nil
 	}
 	if dir.text[0] == '/' {
