@@ -43,7 +43,7 @@ func (p *Part) trees(filtered bool) []tree {
 	hidden, all := true, false
 	switch baseName(p.Argv[0]) {
 	case "grep", "egrep", "fgrep", "zgrep":
-		all = hasOption(p.Argv, "rR", "--recursive", "--dereference-recursive") || hasOption(p.Argv, "", "--directories=recurse", "-drecurse")
+		all = hasOption(p.Argv, "rR", "--recursive", "--dereference-recursive") || strings.Contains(strings.Join(p.Argv[1:], " "), "recurse")
 	case "rg", "ag", "ack":
 		all, hidden = true, hasOption(p.Argv, ".u", "--hidden", "--unrestricted")
 	}
