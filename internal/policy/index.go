@@ -22,6 +22,9 @@ type ruleSet struct {
 	files   []int32            // those that a part with files is,
 	hosts   []int32            // and those that a part with hosts is
 	rest    []int32            // those that may speak of any tool
+
+	leads []string // for each of files: what is in every path that it speaks of
+	names []string // for each of hosts: what is in every host
 }
 
 func newRuleSet(rules []*Rule) *ruleSet {
@@ -61,8 +64,14 @@ func (s *ruleSet) add(r *Rule, i int32) {
 		s.shell = append(s.shell, i)
 	case r.domain != "":
 		s.hosts = append(s.hosts, i)
+		s.names = append(s.names, r.host)
 	case r.reads || r.writes:
 		s.files = append(s.files, i)
+		lead := ""
+		if r.path != nil {
+			lead = r.path.lead
+		}
+		s.leads = append(s.leads, lead)
 	}
 }
 
@@ -93,11 +102,11 @@ func (s *ruleSet) each(sub *subject, visit func(*Rule) bool) {
 		add(s.byText[sub.line.whole])
 	default:
 		add(s.shell)
-		if len(sub.files)+len(sub.words)+len(sub.trees) > 0 {
-			add(s.files)
+		if len(s.files) > 0 && len(sub.files)+len(sub.words)+len(sub.trees) > 0 {
+			add(within(s.files, s.leads, sub.paths()))
 		}
-		if len(sub.hosts) > 0 || sub.line.part.Kind >= KindUnknown {
-			add(s.hosts)
+		if len(s.hosts) > 0 && (len(sub.hosts) > 0 || sub.line.part.Kind >= KindUnknown) {
+			add(within(s.hosts, s.names, sub.hostWords()))
 		}
 		if sub.line.part.couldBeAny() {
 			s.all(visit)
@@ -108,6 +117,87 @@ func (s *ruleSet) each(sub *subject, visit func(*Rule) bool) {
 		}
 	}
 	s.merged(lists, visit)
+}
+
+// within returns those of list whose key is in text.
+func within(list []int32, keys []string, text string) []int32 {
+	if text == anyText {
+		return list
+	}
+	var out []int32
+	for i, key := range keys {
+		if key == "" || strings.Contains(text, key) {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// anyText stands for a text that nobody knows.
+const anyText = "\x00"
+
+// paths are the paths that a part may touch, as restricting rules compare them,
+// in one text.
+func (s *subject) paths() string {
+	if s.pathText != "" {
+		return s.pathText
+	}
+	if len(s.trees) > 0 {
+		s.pathText = anyText
+		return anyText
+	}
+	var b strings.Builder
+	for _, list := range [...][]target{s.files, s.words} {
+		for i := range list {
+			t := &list[i]
+			if t.Abs == "" || t.Real == "" {
+				s.pathText = anyText
+				return anyText
+			}
+			t.fold()
+			b.WriteString(t.foldedAbs)
+			b.WriteByte('\n')
+			if t.foldedReal != t.foldedAbs {
+				b.WriteString(t.foldedReal)
+				b.WriteByte('\n')
+			}
+		}
+	}
+	s.pathText = b.String()
+	return s.pathText
+}
+
+// hostWords are the hosts of a part, and its words if nobody knows what it does
+// with them, in one text.
+func (s *subject) hostWords() string {
+	if s.hostText != "" {
+		return s.hostText
+	}
+	text := strings.Join(s.hosts, "\n")
+	if p := s.line.part; p.Kind >= KindUnknown {
+		text += "\n" + strings.ToLower(strings.Join(p.Argv, "\n"))
+		if strings.Contains(text, "%") {
+			text += "\n" + unescapeURL(text)
+		}
+	}
+	s.hostText = text + "\n"
+	return s.hostText
+}
+
+// unescapeURL takes out what is escaped with %, as far as it is.
+func unescapeURL(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if plain, err := url.PathUnescape(s[i : i+3]); err == nil {
+				b.WriteString(strings.ToLower(plain))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
 }
 
 func (s *ruleSet) all(visit func(*Rule) bool) {
@@ -149,6 +239,8 @@ type subject struct {
 	trees []tree   // directories that the part reads every file of
 	hosts []string
 	input *input
+
+	pathText, hostText string // see paths and hostWords
 }
 
 // target is a file that a subject touches.
@@ -238,7 +330,7 @@ func (r *Rule) restrictsPart(s *subject) match {
 		return r.command.denies(s.line)
 	case r.domain != "":
 		m := r.reaches(s.hosts)
-		if m == matchNo && s.line.part != nil && r.spokenOf(s.line.part) {
+		if m == matchNo && r.spokenOf(s) {
 			return matchMaybe
 		}
 		return m
@@ -377,18 +469,11 @@ func (r *Rule) reaches(hosts []string) match {
 
 // spokenOf reports whether a word of a command of which nobody knows what it does
 // holds the name of the rule's host.
-func (r *Rule) spokenOf(p *Part) bool {
-	if p.Kind < KindUnknown {
+func (r *Rule) spokenOf(s *subject) bool {
+	if s.line.part == nil || s.line.part.Kind < KindUnknown {
 		return false
 	}
-	return slices.ContainsFunc(p.Argv, func(w string) bool {
-		if strings.Contains(w, "%") {
-			if plain, err := url.PathUnescape(w); err == nil {
-				w = plain
-			}
-		}
-		return strings.Contains(strings.ToLower(w), r.host)
-	})
+	return strings.Contains(s.hostWords(), r.host)
 }
 
 // nearHost reports whether the rule may speak of a host, in its canonical form.

@@ -189,7 +189,13 @@ func (c *commandLine) words(p *Part) []target {
 		if len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
 			names = append(names, arg[2:])
 		}
-		for _, name := range append(names, arg) {
+		if len(names) != 1 || names[0] != arg {
+			names = append(names, arg)
+		}
+		for _, name := range names {
+			if name == "" || name[0] == '-' {
+				continue
+			}
 			if len(out) == maxWords {
 				return append(out, target{given: name})
 			}
