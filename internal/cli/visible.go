@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/agentcli/agent/internal/policy"
 )
 
 // visible makes every byte of s harmless to a terminal and visible to a person:
@@ -15,9 +17,7 @@ func visible(s string, max int) string {
 		cutBytes = len(s) - max
 		s = s[:max]
 	}
-	s = escapeRunes(s, func(r rune) bool {
-		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
-	})
+	s = policy.Visible(s)
 	if cutBytes > 0 {
 		s += fmt.Sprintf("... (+%d bytes)", cutBytes)
 	}
