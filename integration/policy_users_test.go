@@ -622,18 +622,20 @@ func TestUsersRow33_WholeTreesAreNotShown(t *testing.T) {
 	t.Parallel()
 	sweeps := []string{
 		"grep -r canary .", "grep -rh . . --include='*'", "grep -R SECRET", "cd sub; grep -r SECRET ..", "rg -uu canary", "rg --hidden --no-ignore .", "find . -type f -exec cat {} +", "bash -c 'grep -rn SECRET .'", "grep -d recurse SECRET .",
+		"diff -rN . sub", "git diff --no-index /dev/null .", "find . -name '*' -exec cat {} +", "cat *.json", "tail -n 3 *", "bash -c 'head *'", "grep SECRET *",
 	}
 	for _, mode := range []string{"default", "plan", "auto-edit", "dont-ask"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
 			p.write(".env", "SECRET="+canary+"\n")
+			p.write("credentials.json", "SECRET="+canary+"\n")
 			p.write("sub/x.txt", "free "+canary[:4]+"\n")
 			var calls []attempt
 			for _, s := range sweeps {
 				calls = append(calls, sh(s))
 			}
-			calls = append(calls, sh("grep -r free sub"))
+			calls = append(calls, sh("grep -r free sub"), sh("ls *"), sh("head sub/*"))
 			url, _ := p.serve(emitted(calls))
 			tap := newTap(t, url)
 			api := providers[0]

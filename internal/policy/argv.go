@@ -467,7 +467,7 @@ func (j *judge) uses(p *Part, us []use) {
 // file judges one file; why is empty if it may be read freely.
 func (j *judge) file(u use) (f File, why string) {
 	text := u.w.text
-	f = File{Path: u.w.show(), Write: u.write}
+	f = File{Path: u.w.show(), Write: u.write, names: u.name}
 	verb := "reads "
 	if u.write {
 		verb = "writes "

@@ -72,6 +72,8 @@ type File struct {
 	Inside    bool   `json:"inside"`
 	Protected string `json:"protected,omitempty"`
 	Secret    string `json:"secret,omitempty"`
+
+	names bool // only its name and dates are looked at
 }
 
 // Protected returns why a file written by the part is protected; empty if

@@ -33,7 +33,7 @@ type commandLine struct {
 	in        *input
 	verdict   *Verdict
 	whole     string
-	filtered  bool  // a find of it looks for certain names
+	filtered  bool  // each find of it looks for one kind of file, by extension
 	assigns   bool  // a part of it sets variables
 	redirects *Rule // allowed the commands, and redirections along with them
 }
@@ -48,8 +48,8 @@ func (c *commandLine) decide() Decision {
 		worst = *v
 	}
 	named := c.named(all)
-	c.filtered = slices.ContainsFunc(c.verdict.Parts, func(p Part) bool {
-		return len(p.Argv) > 0 && baseName(p.Argv[0]) == "find" && slices.ContainsFunc(p.Argv, isNameTest)
+	c.filtered = !slices.ContainsFunc(c.verdict.Parts, func(p Part) bool {
+		return len(p.Argv) > 0 && baseName(p.Argv[0]) == "find" && !findsExtension(p.Argv)
 	})
 	c.assigns = slices.ContainsFunc(c.verdict.Parts, func(p Part) bool { return len(p.Env) > 0 })
 	parts := make([]PartDecision, len(c.verdict.Parts))
@@ -159,13 +159,26 @@ func (c *commandLine) targets(p *Part) []target {
 	return out
 }
 
-// isNameTest reports whether a word of find picks files by their names.
-func isNameTest(word string) bool {
-	switch word {
-	case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex":
-		return true
+// findsExtension reports whether a find looks for files of certain extensions
+// alone, none of which is one of secrets.
+func findsExtension(argv []string) bool {
+	found := false
+	for i, a := range argv {
+		switch a {
+		case "-o", "-or", "!", "-not", ",", "-a", "-and", "(":
+			return false // which of them counts isn't looked into
+		case "-name", "-iname":
+			if i+1 == len(argv) {
+				return false
+			}
+			ext, ok := strings.CutPrefix(argv[i+1], "*")
+			if !ok || len(ext) < 2 || ext[0] != '.' || hasGlob(ext) || SecretName("x"+ext) != "" || SecretName(ext) != "" {
+				return false
+			}
+			found = true
+		}
 	}
-	return false
+	return found
 }
 
 // maxWords bounds the words of a part that are looked at as paths; what has

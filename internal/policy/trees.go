@@ -9,6 +9,9 @@ type Tree interface {
 	// SecretName; "" if there is none, or dir is no directory. hidden: also in and
 	// among what begins with a dot. False: it can't be told in reasonable time.
 	SecretBeneath(dir string, hidden bool) (path string, known bool)
+	// SecretAmong is SecretBeneath for the files that an absolute pattern of the
+	// shell matches.
+	SecretAmong(pattern string) (path string, known bool)
 }
 
 // SecretName says why the name of a file makes it one of secrets; "" if it
@@ -23,6 +26,7 @@ func SecretName(path string) string {
 type tree struct {
 	dir    string
 	hidden bool // those that begin with a dot, too
+	glob   bool // dir is a pattern of the shell, and what it matches is read
 }
 
 // trees returns the directories whose every file a part that only reads may
@@ -31,11 +35,11 @@ func (p *Part) trees(filtered bool) []tree {
 	if p.Kind > KindRead || len(p.Argv) == 0 {
 		return nil
 	}
-	var out []tree
+	out := p.globs()
 	if !filtered && strings.Contains(p.Via, "find -") {
 		for i := range p.Files {
 			if dir, ok := strings.CutSuffix(p.Files[i].Abs, "/\x01"); ok {
-				out = append(out, tree{dir, true})
+				out = append(out, tree{dir: dir, hidden: true})
 			}
 		}
 		return out
@@ -46,17 +50,36 @@ func (p *Part) trees(filtered bool) []tree {
 		all = hasOption(p.Argv, "rR", "--recursive", "--dereference-recursive") || strings.Contains(strings.Join(p.Argv[1:], " "), "recurse")
 	case "rg", "ag", "ack":
 		all, hidden = true, hasOption(p.Argv, ".u", "--hidden", "--unrestricted")
+	case "diff":
+		all = hasOption(p.Argv, "r", "--recursive")
+	case "git":
+		all = hasOption(p.Argv, "", "--no-index")
 	}
 	if !all {
-		return nil
+		return out
 	}
+	some := false
 	for i := range p.Files {
-		if f := &p.Files[i]; !f.Write && f.Abs != "" {
-			out = append(out, tree{f.Abs, hidden})
+		if f := &p.Files[i]; !f.Write && f.Abs != "" && !hasGlob(f.Abs) {
+			out, some = append(out, tree{dir: f.Abs, hidden: hidden}), true
 		}
 	}
-	if out == nil && p.Cwd != "" {
-		out = append(out, tree{p.Cwd, hidden})
+	if !some && p.Cwd != "" {
+		out = append(out, tree{dir: p.Cwd, hidden: hidden})
+	}
+	return out
+}
+
+// globs are the patterns of the shell by which the part names files to read.
+func (p *Part) globs() []tree {
+	if p.Exact {
+		return nil
+	}
+	var out []tree
+	for i := range p.Files {
+		if f := &p.Files[i]; !f.Write && !f.names && hasGlob(f.Abs) {
+			out = append(out, tree{dir: f.Abs, glob: true})
+		}
 	}
 	return out
 }
@@ -89,19 +112,33 @@ func (r *rules) secretBeneath(s *subject) *ruling {
 		return nil
 	}
 	for _, t := range s.trees {
-		path, known := s.f.Tree.SecretBeneath(t.dir, t.hidden)
+		path, known := t.secret(s.f.Tree)
 		if !known {
-			return &ruling{behavior: Ask, why: WhySecret, path: t.dir, reason: "reads everything beneath " + t.dir + ", which is too large to tell whether secrets are in it; grep_search leaves those out"}
+			return &ruling{behavior: Ask, why: WhySecret, path: t.dir, reason: "reads " + t.words() + ", which is too large to tell whether secrets are in it; grep_search leaves those out"}
 		}
 		if path == "" {
 			continue
 		}
 		f := target{PathFacts: PathFacts{Abs: path, Real: path, Inside: true, Secret: SecretName(path)}, given: path}
 		if !r.namedFile(s, &f) {
-			return &ruling{behavior: Ask, why: WhySecret, path: path, reason: "reads everything beneath " + t.dir + ", " + path + " too: " + f.Secret + "; grep_search leaves such files out"}
+			return &ruling{behavior: Ask, why: WhySecret, path: path, reason: "reads " + t.words() + ", " + path + " too: " + f.Secret + "; grep_search leaves such files out"}
 		}
 	}
 	return nil
+}
+
+func (t *tree) words() string {
+	if t.glob {
+		return "what " + t.dir + " matches"
+	}
+	return "everything beneath " + t.dir
+}
+
+func (t *tree) secret(in Tree) (path string, known bool) {
+	if t.glob {
+		return in.SecretAmong(t.dir)
+	}
+	return in.SecretBeneath(t.dir, t.hidden)
 }
 
 // mayHold reports whether a part reads whole directories in which a file may
@@ -111,6 +148,9 @@ func (r *Rule) mayHold(s *subject) bool {
 		return false
 	}
 	for _, t := range s.trees {
+		if t.glob {
+			t.dir = t.dir[:strings.LastIndexByte(t.dir[:strings.IndexAny(t.dir, "*?[")], '/')+1]
+		}
 		if !t.hidden && strings.HasPrefix(r.path.last(), ".") {
 			continue
 		}

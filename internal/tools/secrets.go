@@ -58,6 +58,23 @@ func (s *SecretTrees) SecretBeneath(dir string, hidden bool) (path string, known
 	return a.path, a.known
 }
 
+// SecretAmong implements policy.Tree.
+func (s *SecretTrees) SecretAmong(pattern string) (path string, known bool) {
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		return "", false
+	}
+	for _, at := range found {
+		if policy.SecretName(at) == "" || filepath.Base(at)[0] == '.' && filepath.Base(pattern)[0] != '.' {
+			continue // the shell's * leaves out what begins with a dot
+		}
+		if info, err := os.Stat(at); err == nil && !info.IsDir() {
+			return at, true
+		}
+	}
+	return "", true
+}
+
 // find walks breadth first, since secrets mostly lie near the top.
 func (s *SecretTrees) find(dir string, hidden bool) (path string, known bool) {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {

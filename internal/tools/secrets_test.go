@@ -43,6 +43,14 @@ func TestSecretsAreFoundBeneathADirectory(t *testing.T) {
 	check(".", false, "a/credentials.json")
 	check("main.go", true, "")
 	check("missing", true, "")
+	for pattern, want := range map[string]string{"*": "", "a/*": "a/credentials.json", "a/*.json": "a/credentials.json", "a/*.go": "", "a/b/*": "", "a/b/.*": "a/b/.env", "*/*": "a/credentials.json"} {
+		if want != "" {
+			want = filepath.Join(dir, want)
+		}
+		if got, known := new(SecretTrees).SecretAmong(filepath.Join(dir, pattern)); got != want || !known {
+			t.Errorf("SecretAmong(%s) = %q, %v; want %q", pattern, got, known, want)
+		}
+	}
 	if err := os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "a/b/c/link")); err != nil {
 		t.Fatal(err)
 	}
