@@ -31,18 +31,6 @@ var knownFindings = []known{
 		},
 	},
 	{
-		name: "lsof ends the child that it looks through",
-		cmd:  command{project, "lsof a.txt"},
-		is:   func(_ command, e effect) bool { return e.Program == "lsof" && e.Call == "kill" },
-	},
-	{
-		name: "pip tries whether there is an address ::1",
-		cmd:  command{project, "pip list"},
-		is: func(_ command, e effect) bool {
-			return e.Program == "pip" && e.Call == "bind" && strings.Contains(e.Line, `sin6_port=htons(0)`) && strings.Contains(e.Line, `"::1"`)
-		},
-	},
-	{
 		name: "go counts its uses and keeps what it compiled, below the home folder, and asks the compiler",
 		cmd:  command{project, "go list"},
 		is: func(_ command, e effect) bool {

@@ -191,8 +191,6 @@ sleep 1
 go version
 go env GOPATH
 go list ./...
-pip list
-pip show x
 python --version
 node -v
 node --version
