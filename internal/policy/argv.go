@@ -341,7 +341,7 @@ func (j *judge) tabled(p *Part, name string, args []word) {
 		if m.run(rest); m.why == "" {
 			p.Odd = m.odd
 			if why := j.repo(c.name); why != "" {
-				p.Kind, p.Reason = KindUnknown, why
+				p.Kind, p.Reason, p.Odd = KindUnknown, why, true
 				return
 			}
 			j.reads(p, c, m.uses)

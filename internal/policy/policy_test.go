@@ -136,6 +136,25 @@ func TestKeptOutputIsFreeToRead(t *testing.T) {
 	}
 }
 
+type hostileRepo string
+
+func (h hostileRepo) Runs(string) string { return string(h) }
+
+func TestAnAllowedLookAtAHostileRepositoryAsks(t *testing.T) {
+	t.Parallel()
+	e := NewEngine(parse(t, Allow, "Bash(git status:*)", "Bash(git log *)"))
+	for _, command := range []string{"git status -s", "git log -3"} {
+		call := shellCall(command)
+		if d := e.Decide(call); d.Behavior != Allow {
+			t.Errorf("%s: %+v, want allow", command, d)
+		}
+		call.Repo = hostileRepo("core.fsmonitor runs ./evil")
+		if d := e.Decide(call); d.Behavior != Ask || !strings.Contains(d.Reason, "fsmonitor") {
+			t.Errorf("%s in a hostile repository: %+v, want a question that says why", command, d)
+		}
+	}
+}
+
 func TestZeroEngineAsksForWhatChanges(t *testing.T) {
 	t.Parallel()
 	var e Engine
