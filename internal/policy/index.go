@@ -142,7 +142,7 @@ func (s *subject) paths() string {
 	if s.pathText != "" {
 		return s.pathText
 	}
-	if len(s.trees) > 0 {
+	if len(s.trees) > 0 || s.line.part.copiesTrees() {
 		s.pathText = anyText
 		return anyText
 	}

@@ -158,6 +158,30 @@ func (r *Rule) mayHold(s *subject) bool {
 			return true
 		}
 	}
+	if !s.line.part.copiesTrees() {
+		return false
+	}
+	for _, list := range [...][]target{s.files, s.words} {
+		for i := range list {
+			if t := &list[i]; !t.write && t.Abs != "" && r.path.beneath(t.Abs, r, s.f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// copiesTrees reports whether a part copies whole directories elsewhere.
+func (p *Part) copiesTrees() bool {
+	if len(p.Argv) == 0 {
+		return false
+	}
+	switch baseName(p.Argv[0]) {
+	case "tar", "bsdtar", "zip", "7z", "cpio":
+		return true
+	case "cp", "scp", "rsync":
+		return hasOption(p.Argv, "rRa", "--recursive", "--archive")
+	}
 	return false
 }
 
