@@ -7,7 +7,7 @@ import "fmt"
 func nearest(name string, known []string) string {
 	best, least := "", 4
 	for _, k := range known {
-		if d := distance(name, k); d < least && d < len(name) {
+		if d := EditDistance(name, k); d < least && d < len(name) {
 			best, least = k, d
 		}
 	}
@@ -17,9 +17,9 @@ func nearest(name string, known []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// distance is the number of letters to put in, take out or change to get from
-// a to b.
-func distance(a, b string) int {
+// EditDistance is the number of bytes to put in, take out or change to get from
+// a to b (Levenshtein's).
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for k := range row {
 		row[k] = k

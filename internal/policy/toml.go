@@ -370,7 +370,7 @@ func (p *Policy) misspelt(r *Rule) {
 				if n == tool {
 					return
 				}
-				if 2*distance(n, known) <= len(n) {
+				if 2*EditDistance(n, known) <= len(n) {
 					like = append(like, known)
 				}
 			}

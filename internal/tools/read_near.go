@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/agentcli/agent/internal/policy"
 )
 
 // nearNames suggests, for a file that doesn't exist, what may have been meant:
@@ -62,21 +64,5 @@ func distanceWithin(a, b string, limit int) bool {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return false
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)] <= limit
+	return policy.EditDistance(a, b) <= limit
 }
