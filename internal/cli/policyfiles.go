@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -282,25 +281,9 @@ func (r *policyReader) file(path string, tier policy.Tier) {
 	r.Problems = append(r.Problems, p.Problems...)
 }
 
-// readPolicy reads a regular file of a sensible size: a project's may be made
-// to be waited for.
+// readPolicy reads a policy file, without a byte order mark.
 func readPolicy(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxPolicyBytes+1))
-	if err == nil && len(data) > maxPolicyBytes {
-		err = fmt.Errorf("it is larger than %d bytes", maxPolicyBytes)
-	}
+	data, err := settings.ReadFile(path, maxPolicyBytes)
 	return bytes.TrimPrefix(data, []byte("\ufeff")), err
 }
 

@@ -26,8 +26,12 @@ type object = hujson.Object
 // errNotDir is what a path beneath a file gives: nothing is there either.
 var errNotDir error = syscall.ENOTDIR
 
-// readFile reads a settings file: a regular one, of a sensible size.
-func readFile(path string) ([]byte, error) {
+// readFile reads a settings file.
+func readFile(path string) ([]byte, error) { return ReadFile(path, maxFileBytes) }
+
+// ReadFile reads a regular file of at most this many bytes: a project's may be
+// made to be waited for, or to fill the memory. A larger one is an error.
+func ReadFile(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -40,9 +44,9 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err == nil && len(data) > maxFileBytes {
-		err = fmt.Errorf("it is larger than %d bytes", maxFileBytes)
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("it is larger than %d bytes", most)
 	}
 	return data, err
 }
