@@ -26,12 +26,7 @@ func visible(s string, max int) string {
 
 // harmless keeps model text as it is but for what a terminal would obey.
 func harmless(s string) string {
-	return escapeRunes(s, func(r rune) bool {
-		return r != '\n' && r != '\t' && unicode.IsControl(r)
-	})
-}
-
-func escapeRunes(s string, bad func(rune) bool) string {
+	bad := func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
 	if strings.IndexFunc(s, bad) < 0 {
 		return s
 	}
