@@ -33,7 +33,7 @@ func CallFacts(place policy.Facts, spec tools.Spec, input json.RawMessage) (poli
 	for _, x := range touched {
 		switch x.Kind {
 		case tools.TargetRead, tools.TargetWrite, tools.TargetSearch:
-			f.Touches = append(f.Touches, policy.Touch{Path: x.Name, Write: x.Kind == tools.TargetWrite, Dir: x.Kind == tools.TargetSearch})
+			f.Touches = append(f.Touches, policy.Touch{Path: x.Name, Write: x.Kind == tools.TargetWrite})
 		}
 	}
 	return f, nil
@@ -102,12 +102,10 @@ func refusal(u model.ToolUse, d policy.Decision) string {
 // question asks whether a call may run. It returns the call as it was allowed,
 // or what to answer instead.
 func (t *turn) question(ctx context.Context, tool tools.Tool, u model.ToolUse, f policy.Facts, d policy.Decision) (model.ToolUse, policy.Facts, *outcome) {
+	always := t.c.cfg.Policy.Always(f)
 	q := policy.ToolPermission{
 		ToolName: u.Name, ToolUseID: u.ID, Input: u.Input, Class: f.Class, Reason: d.Reason, Why: d.Why, Path: d.Path,
-		Suggestions: t.c.cfg.Policy.Suggest(f), Hash: policy.Bind(u.Name, u.Input),
-	}
-	if r, ok := t.c.cfg.Policy.Always(f); ok {
-		q.Always = &r
+		Suggestions: policy.Suggest(f, always), Always: always, Hash: policy.Bind(u.Name, u.Input),
 	}
 	ans, err := t.c.cfg.Asker.Ask(ctx, q)
 	if no := t.unanswered(ctx, u, d, q, ans, err); no != nil {

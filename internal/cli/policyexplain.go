@@ -71,7 +71,7 @@ func (w *wiring) explain(call askedCall) (*explanation, error) {
 	_, e.Offered = w.toolset.registry.Lookup(f.Tool)
 	e.Suggestions = []policy.Suggestion{}
 	if d.Behavior != policy.Allow {
-		e.Suggestions = visibleSuggestions(w.engine.Suggest(f))
+		e.Suggestions = visibleSuggestions(policy.Suggest(f, w.engine.Always(f)))
 	}
 	return e, nil
 }

@@ -100,7 +100,7 @@ func ruleWords(s string) ([]string, bool) {
 	return words, quote == 0
 }
 
-// order is how sure it is that a rule speaks of something.
+// match is how sure it is that a rule speaks of something.
 type match uint8
 
 const (
@@ -112,7 +112,7 @@ const (
 // line is a command as rules see it.
 type line struct {
 	part   *Part
-	argv   []string // the command's own name without its directory, git's own options taken out
+	argv   []string // the command's name without the directory, if that is the system's
 	joined string
 	env    bool   // the line assigns variables, which the command may see
 	whole  string // the whole command line as written, without blanks around it; of a part of it: empty
@@ -144,7 +144,7 @@ func newLine(p *Part) line {
 }
 
 // plainArgv takes out of a command what doesn't change which command it is: the
-// directory of a program of the system, and git's options before its subcommand.
+// directory of a program of the system.
 func plainArgv(argv []string) []string {
 	out := argv
 	if i := strings.LastIndexByte(argv[0], '/'); i >= 0 && slices.Contains(trustedDirs[:], argv[0][:max(i, 1)]) {

@@ -190,7 +190,7 @@ func newSubject(f *Facts, in *input) (*subject, *ruling) {
 		return s, s.addHost()
 	}
 	for _, t := range f.Touches {
-		s.files = append(s.files, target{PathFacts: f.Path(t.Path), given: t.Path, write: t.Write, dir: t.Dir})
+		s.files = append(s.files, target{PathFacts: f.Path(t.Path), given: t.Path, write: t.Write})
 	}
 	if f.Touches != nil {
 		s.markReadable()
@@ -203,7 +203,7 @@ func newSubject(f *Facts, in *input) (*subject, *ruling) {
 		}
 		raw = "."
 	}
-	s.files = []target{{PathFacts: f.Path(raw), given: raw, write: t.write, dir: t.dir}}
+	s.files = []target{{PathFacts: f.Path(raw), given: raw, write: t.write}}
 	s.markReadable()
 	return s, nil
 }
@@ -374,6 +374,10 @@ func first(set *ruleSet, s *subject) (found, maybe *Rule) {
 // subject, as far as anybody can tell; nil if there are none. A question of a
 // project's file does not win over a denial.
 func (r *rules) fromFiles(s *subject) (found, maybe *Rule) {
+	if s.filesAsked {
+		return s.fileRule, s.fileMaybe
+	}
+	defer func() { s.filesAsked, s.fileRule, s.fileMaybe = true, found, maybe }()
 	r.files.each(s, func(rule *Rule) bool {
 		if s.line != nil && s.line.parts && rule.whole() {
 			return false // its parts are asked about

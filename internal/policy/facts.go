@@ -53,7 +53,6 @@ type Repo interface {
 type Touch struct {
 	Path  string // as the tool will resolve it
 	Write bool
-	Dir   bool // all that is beneath it, too
 }
 
 // HookDecision is what hooks said of one call. An allow replaces the question

@@ -240,7 +240,9 @@ type subject struct {
 	hosts []string
 	input *input
 
-	pathText, hostText string // see paths and hostWords
+	pathText, hostText  string // see paths and hostWords
+	filesAsked          bool   // the two below are known: see fromFiles
+	fileRule, fileMaybe *Rule
 }
 
 // target is a file that a subject touches.
@@ -248,7 +250,6 @@ type target struct {
 	PathFacts
 	given string
 	write bool
-	dir   bool // all that is beneath it
 
 	readable bool // outside of the roots, and free to be read
 

@@ -30,16 +30,17 @@ var wordings = map[Class]wording{
 }
 
 // Suggest returns what can be done about a call that is asked about: allow it,
-// deny it, and where there is one, a changed input.
-func (e *Engine) Suggest(f Facts) []Suggestion {
+// deny it, and where there is one, a changed input. The rule is the one that
+// would allow the call from now on, as Always returned it; nil: none.
+func Suggest(f Facts, always *Rule) []Suggestion {
 	w, ok := wordings[f.Class]
 	if !ok {
 		w = wording{"Allow", "Deny", "Block " + f.Tool + " operation"}
 	}
 	in := &input{raw: f.Input}
 	allow := Suggestion{Type: "allow", Label: w.allow, Description: describe(&f, in)}
-	if r, ok := e.Always(f); ok {
-		allow.Rule = r.Text
+	if always != nil {
+		allow.Rule = always.Text
 	}
 	out := []Suggestion{allow, {Type: "deny", Label: w.deny, Description: w.block}}
 	if f.Class == ClassEdit {
@@ -72,9 +73,9 @@ func describe(f *Facts, in *input) string {
 	return "Allow " + f.Tool + " operation"
 }
 
-// Always returns the narrowest rule that would have allowed the call; false if
-// no rule can, as for what is protected in every mode.
-func (e *Engine) Always(f Facts) (Rule, bool) {
+// Always returns the narrowest rule that would have allowed the call; nil if no
+// rule can, as for what is protected in every mode.
+func (e *Engine) Always(f Facts) *Rule {
 	f.Interactive, f.Hook = true, nil
 	if f.Mode == ModeDontAsk {
 		f.Mode = ModeDefault
@@ -85,10 +86,10 @@ func (e *Engine) Always(f Facts) (Rule, bool) {
 			continue
 		}
 		if e.with(r).Decide(f).Behavior == Allow {
-			return r, true
+			return &r
 		}
 	}
-	return Rule{}, false
+	return nil
 }
 
 // readRule is the rule for the file that makes a command ask that reads it; ""

@@ -52,11 +52,11 @@ func TestAlwaysIsTheNarrowestRule(t *testing.T) {
 			t.Errorf("%s: %+v, want a question to begin with", name, d)
 			continue
 		}
-		r, ok := e.Always(tt.call)
-		if ok != (tt.rule != "") || ok && r.Text != tt.rule {
-			t.Errorf("%s: Always = %q, %v; want %q", name, r.Text, ok, tt.rule)
+		r := e.Always(tt.call)
+		if (r != nil) != (tt.rule != "") || r != nil && r.Text != tt.rule {
+			t.Errorf("%s: Always = %+v; want %q", name, r, tt.rule)
 		}
-		if !ok {
+		if r == nil {
 			continue
 		}
 		again, err := ParseRule(r.Text, Allow, "file") // as a second process reads it
@@ -78,12 +78,12 @@ func TestAlwaysIsMeantFromTheProject(t *testing.T) {
 	call := callOf("edit", ClassEdit, `{"file_path":"a.go"}`)
 	call.Cwd, call.Roots, call.Project = "/w/sub", []string{"/w/sub"}, "/w"
 	e := NewEngine(nil)
-	r, ok := e.Always(call)
-	if !ok || r.Text != "Edit(/sub/a.go)" {
-		t.Fatalf("Always = %q, %v", r.Text, ok)
+	r := e.Always(call)
+	if r == nil || r.Text != "Edit(/sub/a.go)" {
+		t.Fatalf("Always = %+v", r)
 	}
 	r.Base = "/w" // as the settings of the project give it
-	e.Add(r)
+	e.Add(*r)
 	if d := e.Decide(call); d.Behavior != Allow {
 		t.Errorf("Decide = %+v", d)
 	}
@@ -109,7 +109,7 @@ func TestSuggestionsByClass(t *testing.T) {
 	for _, tt := range tests {
 		var got []string
 		changed := ""
-		for _, s := range NewEngine(nil).Suggest(tt.call) {
+		for _, s := range Suggest(tt.call, NewEngine(nil).Always(tt.call)) {
 			got = append(got, s.Type+"/"+s.Label+"/"+s.Description+"/"+s.Rule)
 			changed += string(s.ModifiedInput)
 		}
@@ -128,8 +128,8 @@ func FuzzAlways(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		call := shellCall(s)
 		e := NewEngine(nil)
-		r, ok := e.Always(call)
-		if !ok || e.Decide(call).Behavior != Ask {
+		r := e.Always(call)
+		if r == nil || e.Decide(call).Behavior != Ask {
 			return
 		}
 		again, err := ParseRule(r.Text, Allow, "file")
