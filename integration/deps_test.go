@@ -31,8 +31,13 @@ var mayImport = map[string][]string{
 	"internal/transcript":      {"internal/model"},
 	"internal/usage":           {"internal/model"},
 	"internal/tools":           {"internal/model", "internal/policy", "internal/sandbox", "internal/httpclient", "internal/telemetry"},
-	"internal/agent":           {"internal/model", "internal/tools", "internal/policy", "internal/transcript", "internal/usage", "internal/telemetry"},
-	"internal/session":         {"internal/agent", "internal/model", "internal/policy", "internal/streamjson", "internal/usage", "internal/telemetry"},
+	"internal/control":         {"internal/streamjson", "internal/policy"},
+	"internal/hooks":           {"internal/policy", "internal/telemetry"},
+	"internal/frontmatter":     {},
+	"internal/command":         {"internal/policy", "internal/frontmatter"},
+	"internal/mcp":             {"internal/tools", "internal/model", "internal/policy", "internal/sandbox", "internal/httpclient", "internal/telemetry"},
+	"internal/agent":           {"internal/model", "internal/tools", "internal/policy", "internal/hooks", "internal/frontmatter", "internal/transcript", "internal/usage", "internal/telemetry"},
+	"internal/session":         {"internal/agent", "internal/control", "internal/model", "internal/policy", "internal/streamjson", "internal/tools", "internal/usage", "internal/telemetry"},
 	"internal/testkit":         {"internal/streamjson"},
 	"bench":                    {"internal/testkit"},
 	"bench/floor/calls":        {},
@@ -54,6 +59,7 @@ var homeOf = map[string][]string{
 	"github.com/anthropics/anthropic-sdk-go": {"internal/model/anthropic"},
 	"github.com/spf13/cobra":                 {"internal/cli"},
 	"go.opentelemetry.io/otel":               {"internal/telemetry"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
 	"golang.org/x/term":                      {"internal/cli"},
 }
 

@@ -138,7 +138,7 @@ func (r *rig) run(ctx context.Context, prompts ...string) []Result {
 	return r.ended
 }
 
-func (r *rig) take(_ context.Context, e Event) {
+func (r *rig) take(_ context.Context, _ Origin, e Event) {
 	switch e := e.(type) {
 	case *BlockDelta:
 		cp := *e

@@ -63,12 +63,15 @@ func (t *turn) request(m Model) *model.Request {
 	return r
 }
 
-// toolSpecs lists the tools that the model may see.
+// toolSpecs lists the tools that the model gets declared.
 func (c *Conversation) toolSpecs() []model.ToolSpec {
-	if c.specs == nil {
-		c.specs = []model.ToolSpec{}
-		for _, tool := range c.cfg.Tools.All() {
-			s := tool.Spec()
+	version := c.cfg.Tools.Version()
+	if c.specs != nil && c.specsVersion == version {
+		return c.specs
+	}
+	c.specs, c.specsVersion = []model.ToolSpec{}, version
+	for _, tool := range c.cfg.Tools.All() {
+		if s := tool.Spec(); !s.Deferred {
 			c.specs = append(c.specs, model.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
 		}
 	}

@@ -59,15 +59,18 @@ type Transcript interface {
 // Config is what a Conversation is made of. Fields without a note are needed.
 type Config struct {
 	SessionID string
+	Origin    Origin // of a sub-agent's conversation; zero for the main one
 	// Resolve builds the model of a name, offline; "" is the default model.
 	Resolve func(name string) (Model, error)
 	Model   string // the name to start with; "" is the default
 	System  string // may be empty
 	Tools   *tools.Registry
 	Policy  *policy.Engine
-	Facts   policy.Facts // what is the same for every call: where it is made, and whether somebody can be asked
-	Mode    policy.Mode
-	Asker   policy.Asker
+	Facts   policy.Facts // what is the same for every call, such as where it is made
+	// Interactive says whether somebody can be asked now; nil: as Facts has it.
+	Interactive func() bool
+	Mode        policy.Mode
+	Asker       policy.Asker
 	// Check runs an external safety checker on a call; nil: none can be run, and
 	// a call that one must see is denied.
 	Check func(ctx context.Context, c *policy.Checker, f policy.Facts) (policy.Behavior, string)
@@ -100,10 +103,11 @@ type Conversation struct {
 	emit   Emit
 
 	// Owned by the worker.
-	history []*model.Message
-	results int
-	unsaved error // the transcript's first failure
-	specs   []model.ToolSpec
+	history      []*model.Message
+	results      int
+	unsaved      error            // the transcript's first failure
+	specs        []model.ToolSpec // of the tools as they were at specsVersion
+	specsVersion uint64
 
 	mu      sync.Mutex // guards the rest
 	model   string
@@ -211,7 +215,7 @@ func (c *Conversation) Busy() bool {
 
 // Emit takes one event. ctx is the turn's: it may block to slow the
 // conversation down, but not once ctx ended.
-type Emit func(ctx context.Context, e Event)
+type Emit func(ctx context.Context, from Origin, e Event)
 
 // Run works the inputs off until CloseInput and the queue is empty, or ctx
 // ends; a turn that runs then is ended with its result, and the queued inputs
@@ -284,7 +288,7 @@ func (c *Conversation) idle() {
 func (c *Conversation) send(ctx context.Context, e Event) {
 	c.emitMu.Lock()
 	defer c.emitMu.Unlock()
-	c.emit(ctx, e)
+	c.emit(ctx, c.cfg.Origin, e)
 }
 
 // remember adds m to the history and the transcript.

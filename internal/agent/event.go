@@ -14,6 +14,14 @@ import (
 // call only, except where a field says otherwise.
 type Event interface{ isEvent() }
 
+// Origin says whose conversation an event belongs to. The zero value is the
+// main one; a sub-agent's has all three.
+type Origin struct {
+	AgentID         string // unique in the process
+	AgentType       string // the name of its definition
+	ParentToolUseID string // the call that started it
+}
+
 // TurnStarted opens a turn. Everything up to its TurnEnded belongs to it.
 type TurnStarted struct {
 	Input Input

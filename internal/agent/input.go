@@ -19,6 +19,10 @@ type Input struct {
 	Mode     *policy.Mode // nil: the conversation's
 	MaxTurns int          // 0: the conversation's
 
+	// Ready, if not nil, is closed when the turn may begin: whatever changes
+	// the state of the conversation and came before this input is done then.
+	Ready <-chan struct{}
+
 	// Size is what the input takes in memory, in bytes; it counts against the
 	// queue's limit.
 	Size int

@@ -30,6 +30,7 @@ func CallFacts(place policy.Facts, spec tools.Spec, input json.RawMessage) (poli
 	}
 	f := place
 	f.Tool, f.Class, f.Input, f.Touches = spec.Name, spec.Class, input, nil
+	f.Server, f.Annotations = spec.Server, spec.Annotations
 	for _, x := range touched {
 		switch x.Kind {
 		case tools.TargetRead, tools.TargetWrite, tools.TargetSearch:
@@ -43,6 +44,9 @@ func CallFacts(place policy.Facts, spec tools.Spec, input json.RawMessage) (poli
 func (t *turn) facts(tool tools.Tool, u model.ToolUse) (model.ToolUse, policy.Facts, error) {
 	place := t.c.cfg.Facts
 	place.Mode = t.mode()
+	if t.c.cfg.Interactive != nil {
+		place.Interactive = t.c.cfg.Interactive()
+	}
 	f, err := CallFacts(place, tool.Spec(), u.Input)
 	if err != nil {
 		return u, f, err

@@ -58,6 +58,12 @@ func (t *turn) run(ctx context.Context) (r Result) {
 	if t.in.Err != nil {
 		return t.failure(t.in.Err, BadInput)
 	}
+	if t.in.Ready != nil {
+		select {
+		case <-t.in.Ready:
+		case <-ctx.Done():
+		}
+	}
 	m, err := t.c.cfg.Resolve(t.modelName())
 	t.c.send(ctx, &TurnStarted{Input: t.in, Model: m.Display, Mode: t.mode()})
 	switch {

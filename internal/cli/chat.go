@@ -35,7 +35,7 @@ func runChat(ctx context.Context, cio IO, o *options) error {
 	turns := make(chan agent.Result)
 	worker.Go(func() { // ends once the input is closed below
 		defer close(turns)
-		conv.Run(ctx, func(_ context.Context, e agent.Event) { c.show(e, turns) })
+		conv.Run(ctx, func(_ context.Context, _ agent.Origin, e agent.Event) { c.show(e, turns) })
 	})
 	fmt.Fprintf(cio.Out, "agent %s, model %s, mode %s. Ctrl-D or /quit ends, Ctrl-C stops a turn.\n", version.Own, w.modelName(), conv.Mode())
 	c.talk(conv, turns, strings.Join(o.args, " "))

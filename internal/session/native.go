@@ -15,7 +15,7 @@ import (
 type Projector interface {
 	// Event writes what e means. It may block while ctx lives, to slow the
 	// conversation down. Failed writes are the Output's to report.
-	Event(ctx context.Context, e agent.Event)
+	Event(ctx context.Context, from agent.Origin, e agent.Event)
 }
 
 // Output is where frames go: *streamjson.Writer.
@@ -62,7 +62,7 @@ type Native struct {
 }
 
 // Event implements Projector.
-func (n *Native) Event(ctx context.Context, e agent.Event) {
+func (n *Native) Event(ctx context.Context, _ agent.Origin, e agent.Event) {
 	switch e := e.(type) {
 	case *agent.BlockDelta:
 		n.blockDelta(ctx, e)

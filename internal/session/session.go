@@ -43,12 +43,12 @@ func Run(ctx context.Context, cfg Config) Outcome {
 	if cfg.Lines != nil {
 		wg.Go(func() { s.read(ctx) }) // ends at EOF, or by Unblock below
 	}
-	cfg.Conversation.Run(ctx, func(ctx context.Context, e agent.Event) {
+	cfg.Conversation.Run(ctx, func(ctx context.Context, from agent.Origin, e agent.Event) {
 		if ended, ok := e.(*agent.TurnEnded); ok {
 			s.out.Last = ended.Result
 			s.out.Turns++
 		}
-		cfg.Projector.Event(ctx, e)
+		cfg.Projector.Event(ctx, from, e)
 	})
 	if cfg.Lines != nil {
 		cfg.Unblock()

@@ -204,7 +204,7 @@ func TestLongFramesAreMadeToFit(t *testing.T) {
 			model.Text{Text: long}, model.Image{MediaType: "image/png", Data: bytes.Repeat([]byte{7}, limit)}}}},
 		&agent.TurnEnded{Result: agent.Result{Subtype: agent.Success, Text: long, Denials: []agent.Denial{{Input: input}}}},
 	} {
-		n.Event(t.Context(), e)
+		n.Event(t.Context(), agent.Origin{}, e)
 	}
 	for i, line := range out.lines {
 		if len(line) >= limit || !json.Valid(line) {
@@ -230,7 +230,7 @@ func TestALongDeltaIsSplitInWholeCharacters(t *testing.T) {
 	text := strings.Repeat("aé", maxDelta/2)
 	out := &sink{}
 	n := &Native{Facts: &Facts{}, Out: out, Partial: true}
-	n.Event(t.Context(), &agent.BlockDelta{Kind: model.DeltaText, Text: text})
+	n.Event(t.Context(), agent.Origin{}, &agent.BlockDelta{Kind: model.DeltaText, Text: text})
 	joined := ""
 	for _, m := range decode(t, out.lines) {
 		joined += m["event"].(map[string]any)["delta"].(map[string]any)["text"].(string)
@@ -246,7 +246,7 @@ func TestADeltaThatComesAsTheTurnEndsIsNotLost(t *testing.T) {
 	cancel(errors.New("interrupted"))
 	out := &sink{full: true}
 	n := &Native{Facts: &Facts{}, Out: out, Partial: true}
-	n.Event(ctx, &agent.BlockDelta{Kind: model.DeltaText, Text: "last words"})
+	n.Event(ctx, agent.Origin{}, &agent.BlockDelta{Kind: model.DeltaText, Text: "last words"})
 	if len(out.lines) != 1 || !bytes.Contains(out.lines[0], []byte("last words")) {
 		t.Errorf("lines = %q", out.lines)
 	}
@@ -258,9 +258,9 @@ func TestTextAndJSONSayTheSame(t *testing.T) {
 	var stderr bytes.Buffer
 	f := &Facts{Ledger: new(usage.Ledger)}
 	for _, p := range []Projector{&Text{Out: text, Err: &stderr}, &JSON{Facts: f, Out: object}} {
-		p.Event(t.Context(), &agent.RequestRetried{Info: model.RetryInfo{Attempt: 1, Delay: 1234e6, Err: &model.Error{Provider: "x", Kind: model.ErrNetwork, Message: "refused"}}})
-		p.Event(t.Context(), &agent.TurnEnded{Result: agent.Result{Subtype: agent.Success, Text: "answer\n"}})
-		p.Event(t.Context(), &agent.TurnEnded{Result: agent.Result{
+		p.Event(t.Context(), agent.Origin{}, &agent.RequestRetried{Info: model.RetryInfo{Attempt: 1, Delay: 1234e6, Err: &model.Error{Provider: "x", Kind: model.ErrNetwork, Message: "refused"}}})
+		p.Event(t.Context(), agent.Origin{}, &agent.TurnEnded{Result: agent.Result{Subtype: agent.Success, Text: "answer\n"}})
+		p.Event(t.Context(), agent.Origin{}, &agent.TurnEnded{Result: agent.Result{
 			Subtype: agent.ErrorDuringExecution, IsError: true, Errors: []string{"went wrong"}}})
 	}
 	if len(text.lines) != 1 || string(text.lines[0]) != "answer" || stderr.String() != "x: network: refused; trying again in 1.2s\nerror: went wrong\n" {

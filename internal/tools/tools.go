@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/policy"
@@ -35,6 +36,13 @@ type Spec struct {
 	// Targets are the keys of the input that name what a call acts on; see
 	// Touched.
 	Targets []Target
+	// Server is the MCP server that has the tool, and Annotations what that
+	// server says of it; empty for built-in tools.
+	Server      string
+	Annotations map[string]any
+	// Deferred tools are not declared to the model until tool_search finds
+	// them; they can be called all the same.
+	Deferred bool
 
 	input reflect.Type // the struct that the input is decoded into; nil: not known
 }
@@ -84,16 +92,29 @@ func Fail(s string) Result {
 	return Result{Blocks: []model.Block{model.Text{Text: s}}, IsError: true}
 }
 
-// Registry is an ordered set of tools by name. It is immutable after New.
+// Registry is an ordered set of tools by name. It is safe for concurrent use:
+// tools of MCP servers come and go while a conversation runs.
 type Registry struct {
-	tools  []Tool
-	byName map[string]Tool
+	mu      sync.RWMutex // guards the rest
+	tools   []Tool       // never changed in place
+	byName  map[string]Tool
+	version uint64
 }
 
 // NewRegistry returns a registry of the tools given; a later tool replaces an
 // earlier one of the same name.
 func NewRegistry(list ...Tool) *Registry {
 	r := &Registry{byName: make(map[string]Tool, len(list))}
+	r.Add(list...)
+	return r
+}
+
+// Add adds tools, each behind those that are there or in place of the one of
+// its name.
+func (r *Registry) Add(list ...Tool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tools = slices.Clone(r.tools)
 	for _, t := range list {
 		name := t.Spec().Name
 		if _, dup := r.byName[name]; dup {
@@ -102,22 +123,53 @@ func NewRegistry(list ...Tool) *Registry {
 		r.byName[name] = t
 		r.tools = append(r.tools, t)
 	}
-	return r
+	r.version++
 }
 
-// Lookup returns the tool of that exact name.
+// Remove takes away the tools for which gone is true. Calls that run go on.
+func (r *Registry) Remove(gone func(Spec) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tools = slices.DeleteFunc(slices.Clone(r.tools), func(t Tool) bool {
+		if s := t.Spec(); gone(s) {
+			delete(r.byName, s.Name)
+			return true
+		}
+		return false
+	})
+	r.version++
+}
+
+// Version changes whenever the tools do.
+func (r *Registry) Version() uint64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.version
+}
+
+// Lookup returns the tool of that name, or else the one that the name is an
+// alias of.
 func (r *Registry) Lookup(name string) (Tool, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	t, ok := r.byName[name]
+	if !ok {
+		t, ok = r.byName[policy.CanonicalTool(name)]
+	}
 	return t, ok
 }
 
 // All returns the tools in order. The slice must not be changed.
-func (r *Registry) All() []Tool { return r.tools }
+func (r *Registry) All() []Tool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.tools
+}
 
 // Filter returns a registry of the tools for which keep is true.
 func (r *Registry) Filter(keep func(Spec) bool) *Registry {
 	var kept []Tool
-	for _, t := range r.tools {
+	for _, t := range r.All() {
 		if keep(t.Spec()) {
 			kept = append(kept, t)
 		}
