@@ -72,7 +72,7 @@ func (c *Conversation) toolSpecs() []model.ToolSpec {
 	c.specs, c.specsVersion = []model.ToolSpec{}, version
 	for _, tool := range c.cfg.Tools.All() {
 		if s := tool.Spec(); !s.Deferred {
-			c.specs = append(c.specs, model.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
+			c.specs = append(c.specs, c.cfg.Names.Spec(s))
 		}
 	}
 	return c.specs
@@ -91,6 +91,9 @@ func (a *answer) add(ctx context.Context, d model.Delta) {
 	case model.DeltaRestart:
 		a.restart()
 		return
+	}
+	if d.Kind == model.DeltaToolStart {
+		d.Name = a.t.c.cfg.Names.Tool(d.Name)
 	}
 	i, b := a.asm.Add(d)
 	a.complete(ctx, i, b)

@@ -232,7 +232,7 @@ func (t *turn) unknownTool(name string) string {
 		if known != "" {
 			known += ", "
 		}
-		known += tool.Spec().Name
+		known += t.c.cfg.Names.Tool(tool.Spec().Name)
 	}
 	return fmt.Sprintf("There is no tool named %q. The tools are: %s.", name, known)
 }

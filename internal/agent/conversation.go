@@ -65,8 +65,11 @@ type Config struct {
 	Model   string // the name to start with; "" is the default
 	System  string // may be empty
 	Tools   *tools.Registry
-	Policy  *policy.Engine
-	Facts   policy.Facts // what is the same for every call, such as where it is made
+	// Names are the names that the model, events and the transcript have of
+	// tools; nil: ours.
+	Names  *tools.Names
+	Policy *policy.Engine
+	Facts  policy.Facts // what is the same for every call, such as where it is made
 	// Interactive says whether somebody can be asked now; nil: as Facts has it.
 	Interactive func() bool
 	Mode        policy.Mode

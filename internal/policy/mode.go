@@ -42,3 +42,20 @@ func ParseMode(s string) (Mode, error) {
 	}
 	return "", fmt.Errorf("unknown permission mode %q: use one of %s", s, strings.Join(names, ", "))
 }
+
+// modeNames are the names that modes have in other dialects. Where a dialect
+// has no such mode it is the one that a host understands best.
+var modeNames = map[string]map[Mode]string{
+	"claude": {ModeAutoEdit: "acceptEdits", ModeYolo: "bypassPermissions", ModeDontAsk: "dontAsk"},
+	"qwen":   {ModeDontAsk: "default"},
+	"gemini": {ModeAutoEdit: "auto_edit", ModeDontAsk: "default"},
+}
+
+// ModeName returns the name that a mode has in a dialect (native, claude, qwen,
+// gemini); ParseMode reads all of them.
+func ModeName(dialect string, m Mode) string {
+	if n, ok := modeNames[dialect][m]; ok {
+		return n
+	}
+	return string(m)
+}

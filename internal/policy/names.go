@@ -3,48 +3,56 @@ package policy
 // toolAliases maps the names that rules and flags of other agent CLIs use to
 // ours.
 var toolAliases = map[string]string{
-	"Bash":                "run_shell_command",
-	"Shell":               "run_shell_command",
-	"ShellTool":           "run_shell_command",
-	"shell":               "run_shell_command",
-	"BashOutput":          "task_output",
-	"TaskOutput":          "task_output",
-	"KillShell":           "task_stop",
-	"TaskStop":            "task_stop",
-	"Read":                "read_file",
-	"ReadFile":            "read_file",
-	"ReadFileTool":        "read_file",
-	"Write":               "write_file",
-	"WriteFile":           "write_file",
-	"WriteFileTool":       "write_file",
-	"Edit":                "edit",
-	"EditTool":            "edit",
-	"replace":             "edit",
-	"Glob":                "glob",
-	"FindFiles":           "glob",
-	"Grep":                "grep_search",
-	"GrepTool":            "grep_search",
-	"SearchText":          "grep_search",
-	"search_file_content": "grep_search",
-	"LS":                  "list_directory",
-	"ListFiles":           "list_directory",
-	"ReadFolder":          "list_directory",
-	"WebFetch":            "web_fetch",
-	"WebFetchTool":        "web_fetch",
-	"TodoWrite":           "todo_write",
-	"TodoWriteTool":       "todo_write",
-	"write_todos":         "todo_write",
-	"AskUserQuestion":     "ask_user",
-	"ask_user_question":   "ask_user",
-	"MultiEdit":           "edit",
-	"NotebookEdit":        "notebook_edit",
-	"Agent":               "agent",
-	"Task":                "agent",
-	"AgentTool":           "agent",
-	"invoke_agent":        "agent",
-	"Skill":               "skill",
-	"SkillTool":           "skill",
-	"activate_skill":      "skill",
+	"Bash":                 "run_shell_command",
+	"Shell":                "run_shell_command",
+	"ShellTool":            "run_shell_command",
+	"shell":                "run_shell_command",
+	"BashOutput":           "task_output",
+	"TaskOutput":           "task_output",
+	"KillShell":            "task_stop",
+	"TaskStop":             "task_stop",
+	"Read":                 "read_file",
+	"ReadFile":             "read_file",
+	"ReadFileTool":         "read_file",
+	"Write":                "write_file",
+	"WriteFile":            "write_file",
+	"WriteFileTool":        "write_file",
+	"Edit":                 "edit",
+	"EditTool":             "edit",
+	"replace":              "edit",
+	"Glob":                 "glob",
+	"FindFiles":            "glob",
+	"Grep":                 "grep_search",
+	"GrepTool":             "grep_search",
+	"SearchText":           "grep_search",
+	"search_file_content":  "grep_search",
+	"LS":                   "list_directory",
+	"ListFiles":            "list_directory",
+	"ReadFolder":           "list_directory",
+	"WebFetch":             "web_fetch",
+	"WebFetchTool":         "web_fetch",
+	"TodoWrite":            "todo_write",
+	"TodoWriteTool":        "todo_write",
+	"write_todos":          "todo_write",
+	"AskUserQuestion":      "ask_user",
+	"ask_user_question":    "ask_user",
+	"MultiEdit":            "edit",
+	"NotebookEdit":         "notebook_edit",
+	"Agent":                "agent",
+	"Task":                 "agent",
+	"AgentTool":            "agent",
+	"invoke_agent":         "agent",
+	"Skill":                "skill",
+	"SkillTool":            "skill",
+	"activate_skill":       "skill",
+	"WebSearch":            "web_search",
+	"google_web_search":    "web_search",
+	"EnterPlanMode":        "enter_plan_mode",
+	"ExitPlanMode":         "exit_plan_mode",
+	"ToolSearch":           "tool_search",
+	"ListMcpResourcesTool": "list_mcp_resources",
+	"ReadMcpResourceTool":  "read_mcp_resource",
+	"StructuredOutput":     "structured_output",
 }
 
 // isTool reports whether a name is that of a tool, ours or an alias.
@@ -65,3 +73,57 @@ func CanonicalTool(name string) string {
 	}
 	return name
 }
+
+// toolNames are the names that the tools have in other dialects, by ours. A
+// tool that is not here has our name there.
+var toolNames = map[string]map[string]string{
+	"claude": {
+		"run_shell_command":  "Bash",
+		"read_file":          "Read",
+		"write_file":         "Write",
+		"edit":               "Edit",
+		"glob":               "Glob",
+		"grep_search":        "Grep",
+		"list_directory":     "LS",
+		"web_fetch":          "WebFetch",
+		"web_search":         "WebSearch",
+		"todo_write":         "TodoWrite",
+		"ask_user":           "AskUserQuestion",
+		"notebook_edit":      "NotebookEdit",
+		"agent":              "Agent",
+		"skill":              "Skill",
+		"task_output":        "TaskOutput",
+		"task_stop":          "TaskStop",
+		"enter_plan_mode":    "EnterPlanMode",
+		"exit_plan_mode":     "ExitPlanMode",
+		"tool_search":        "ToolSearch",
+		"list_mcp_resources": "ListMcpResourcesTool",
+		"read_mcp_resource":  "ReadMcpResourceTool",
+		"structured_output":  "StructuredOutput",
+	},
+	"qwen": {
+		"ask_user": "ask_user_question",
+	},
+	"gemini": {
+		"edit":       "replace",
+		"todo_write": "write_todos",
+		"web_search": "google_web_search",
+		"agent":      "invoke_agent",
+		"skill":      "activate_skill",
+	},
+}
+
+// ToolName returns the name that one of our tools has in a dialect (native,
+// claude, qwen, gemini). Names of other tools, and all names in a dialect that
+// is not known, come back as they are; to bring a name of any origin into a
+// dialect give it to CanonicalTool first.
+func ToolName(dialect, canonical string) string {
+	if n, ok := toolNames[dialect][canonical]; ok {
+		return n
+	}
+	return canonical
+}
+
+// ToolNames returns the tools whose names differ in a dialect: theirs by ours.
+// The map must not be changed; nil: none does.
+func ToolNames(dialect string) map[string]string { return toolNames[dialect] }

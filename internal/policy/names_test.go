@@ -1,0 +1,49 @@
+package policy
+
+import "testing"
+
+func TestEveryOutwardToolNameIsUnderstood(t *testing.T) {
+	t.Parallel()
+	for dialect, names := range toolNames {
+		seen := map[string]string{}
+		for ours, theirs := range names {
+			if got := CanonicalTool(theirs); got != ours {
+				t.Errorf("%s: %s is called %s there, which is read as %s", dialect, ours, theirs, got)
+			}
+			if other, dup := seen[theirs]; dup {
+				t.Errorf("%s: %s and %s are both called %s", dialect, ours, other, theirs)
+			}
+			seen[theirs] = ours
+		}
+	}
+	for alias, ours := range toolAliases {
+		if CanonicalTool(ours) != ours {
+			t.Errorf("%s stands for %s, which is an alias itself", alias, ours)
+		}
+	}
+}
+
+func TestNamesInDialects(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ dialect, tool, want string }{
+		{"claude", "run_shell_command", "Bash"},
+		{"claude", "mcp__s__t", "mcp__s__t"},
+		{"qwen", "ask_user", "ask_user_question"},
+		{"qwen", "read_file", "read_file"},
+		{"gemini", "edit", "replace"},
+		{"native", "edit", "edit"},
+		{"", "edit", "edit"},
+	} {
+		if got := ToolName(c.dialect, c.tool); got != c.want {
+			t.Errorf("ToolName(%q, %q) = %q, want %q", c.dialect, c.tool, got, c.want)
+		}
+	}
+	for _, d := range []string{"native", "claude", "qwen", "gemini"} {
+		for _, m := range Modes {
+			back, err := ParseMode(ModeName(d, m))
+			if err != nil || back != m && m != ModeDontAsk {
+				t.Errorf("%s: mode %s is named %q, read as %q, %v", d, m, ModeName(d, m), back, err)
+			}
+		}
+	}
+}
