@@ -45,6 +45,7 @@ type ToolPermission struct {
 	Reason    string // why it asks
 	Why       Why    // the kind of reason
 	Path      string // the path that made it ask; empty: none did
+	Agent     string // id of the sub-agent that calls; empty: the conversation itself
 
 	Suggestions []Suggestion
 	Always      *Rule  // would allow this call from now on; nil: no rule can
@@ -112,6 +113,7 @@ type Answer struct {
 	UpdatedInput json.RawMessage   // nil: unchanged
 	Interrupt    bool              // a denial that also ends the turn
 	Answers      map[string]string // AskUser: question text to answer
+	Updates      []Update          // changes of the permissions that came with the answer, to be applied in order before the call runs
 }
 
 // ErrNoUser means that nobody is there to answer. For a permission it is a

@@ -36,7 +36,9 @@ type ControlResponse struct {
 }
 
 // ControlCancel is a line of type "control_cancel_request": the sender of the
-// request with this id no longer wants it answered.
+// request with this id no longer wants it answered. A line whose id is null or
+// "" is read as one with an empty RequestID, which some hosts mean as all of
+// their requests.
 type ControlCancel struct {
 	RequestID string `json:"request_id"`
 }

@@ -343,7 +343,7 @@ func errorText(raw []byte) string {
 
 func decodeControlCancel(line []byte) (Message, error) {
 	raw := member(line, `"request_id"`)
-	if id := textOf(raw); id != "" {
+	if id := textOf(raw); id != "" || string(raw) == "null" || string(raw) == `""` {
 		return &ControlCancel{RequestID: id}, nil
 	}
 	return nil, badField("a control cancel request needs a string under the key \"request_id\"")
