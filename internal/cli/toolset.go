@@ -45,7 +45,7 @@ func (w *wiring) newToolset() (*toolset, error) {
 }
 
 func (w *wiring) newShell(t *toolset) []tools.Tool {
-	t.tasks = tools.NewTasks(nil)
+	t.tasks = tools.NewTasks()
 	shell := tools.NewShell(tools.ShellConfig{
 		Runner: sandbox.New(), Roots: t.roots, Tasks: t.tasks, Env: w.cio.Env, OutputDir: w.stateDir("output"),
 		DefaultTimeout: w.set.Milliseconds(settings.ShellTimeoutMs), MaxOutput: w.set.Int(settings.ShellMaxOutputChars),

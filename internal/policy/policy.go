@@ -70,6 +70,7 @@ func (q ToolPermission) Allow() Answer {
 // AskUser carries the model's own questions to the user.
 type AskUser struct {
 	ToolUseID string
+	Agent     string // id of the sub-agent that asks; empty: the conversation itself
 	Questions []UserQuestion
 }
 

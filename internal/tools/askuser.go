@@ -77,7 +77,7 @@ func (t *askUserTool) Run(ctx context.Context, call *Call) Result {
 	if err != nil {
 		return failed(err)
 	}
-	answer, err := t.asker.Ask(ctx, policy.AskUser{ToolUseID: call.ID, Questions: questions})
+	answer, err := t.asker.Ask(ctx, policy.AskUser{ToolUseID: call.ID, Agent: call.Agent, Questions: questions})
 	switch {
 	case errors.Is(err, policy.ErrNoUser):
 		return Fail("Nobody is there to answer. Decide yourself and say what you assumed, or end with the question in your answer. Don't ask again.")

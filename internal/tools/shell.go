@@ -145,7 +145,7 @@ func (t *shellTool) Run(ctx context.Context, call *Call) Result {
 		return failed(err)
 	}
 	if in.Background {
-		return t.background(ctx, in, dir)
+		return t.background(ctx, in, dir, call.ID)
 	}
 	return t.foreground(ctx, in, dir, call)
 }
@@ -353,14 +353,16 @@ func wantedInput(output string) bool {
 }
 
 // background starts the command as a task.
-func (t *shellTool) background(ctx context.Context, in shellInput, dir string) Result {
+func (t *shellTool) background(ctx context.Context, in shellInput, dir, callID string) Result {
 	out := newCapture(t.store, t.cfg.MaxOutput, nil)
 	out.fresh = &headTail{max: out.view.max}
 	timeout := t.timeout(in)
-	task, err := t.cfg.Tasks.start(in, timeout, out, func() (sandbox.Process, error) {
+	head := TaskInfo{Kind: TaskCommand, ToolUseID: callID, Command: in.Command, Description: in.Description}
+	task, err := t.cfg.Tasks.start(ctx, &task{head: head, timeout: timeout}, func() (taskWork, error) {
 		// The task outlives the call: it ends by itself, by task_stop, or with
 		// its owner.
-		return t.start(context.WithoutCancel(ctx), in, dir, out)
+		p, err := t.start(context.WithoutCancel(ctx), in, dir, out)
+		return &command{process: p, out: out}, err
 	})
 	if err != nil {
 		out.close()

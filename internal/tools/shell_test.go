@@ -32,7 +32,7 @@ type shellBench struct {
 
 func newShellBench(t testing.TB, change func(*ShellConfig)) *shellBench {
 	t.Helper()
-	b := &shellBench{t: t, dir: t.TempDir(), out: filepath.Join(t.TempDir(), "out"), tasks: NewTasks(nil)}
+	b := &shellBench{t: t, dir: t.TempDir(), out: filepath.Join(t.TempDir(), "out"), tasks: NewTasks()}
 	roots, err := OpenRoots(RootsConfig{Dirs: []string{b.dir}})
 	if err != nil {
 		t.Fatal(err)

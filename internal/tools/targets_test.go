@@ -16,7 +16,7 @@ import (
 func builtIn(t testing.TB) []Spec {
 	t.Helper()
 	b := newToolBench(t)
-	tasks := NewTasks(nil)
+	tasks := NewTasks()
 	list := append(NewFileTools(FileConfig{Roots: b.roots, State: b.state}),
 		NewShell(ShellConfig{Roots: b.roots, Tasks: tasks}), NewTaskOutput(tasks), NewTaskStop(tasks),
 		NewTodoWrite(new(TodoList)), NewAskUser(nil), NewWebFetch(WebFetchOptions{}))

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/agentcli/agent/internal/policy"
-	"github.com/agentcli/agent/internal/sandbox"
 )
 
 const (
@@ -25,44 +24,34 @@ const (
 	maxTaskWait     = 10 * time.Minute
 )
 
-// TaskStatus says what has become of a task.
-type TaskStatus string
-
-// Statuses of tasks.
-const (
-	TaskRunning  TaskStatus = "running"
-	TaskExited   TaskStatus = "exited"
-	TaskStopped  TaskStatus = "stopped"
-	TaskTimedOut TaskStatus = "timed out"
-)
-
-// TaskInfo describes a background task.
-type TaskInfo struct {
-	ID          string
-	Command     string
-	Description string
-	Status      TaskStatus
-	Started     time.Time
-	Exit        sandbox.Exit // zero while it runs
-	OutputBytes int64
-}
-
-// Tasks owns the commands that run in the background. A task ends by itself, at
-// the timeout it was given, by task_stop, or by Close. Tasks is safe for
-// concurrent use.
+// Tasks owns what runs in the background: commands and jobs such as sub-agents,
+// under ids of one kind. A task ends by itself, at the timeout it was given, by
+// task_stop, Stop, StopAll or Close. Tasks is safe for concurrent use.
 type Tasks struct {
-	ended func(TaskInfo)
-
 	mu     sync.Mutex // guards all below
-	list   []*task    // oldest first
+	watch  TaskWatch
+	list   []*task // oldest first
 	count  int
 	closed bool
 	wg     sync.WaitGroup // the tasks' goroutines
 }
 
-// NewTasks returns an owner without tasks. ended, if not nil, is called once for
-// each task when it is over, from a goroutine of its own that Close waits for.
-func NewTasks(ended func(TaskInfo)) *Tasks { return &Tasks{ended: ended} }
+// NewTasks returns an owner without tasks.
+func NewTasks() *Tasks { return &Tasks{} }
+
+// Watch has w told of the tasks that start and end from now on. It replaces
+// whoever was told before.
+func (ts *Tasks) Watch(w TaskWatch) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.watch = w
+}
+
+func (ts *Tasks) watcher() TaskWatch {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.watch
+}
 
 // List returns the tasks that are known, oldest first: those running and the
 // last 64 that ended.
@@ -77,66 +66,99 @@ func (ts *Tasks) List() []TaskInfo {
 	return infos
 }
 
-// Close stops all tasks and waits for them, at most until ctx ends; the error
-// then says so. No task can be started afterwards. It may be called again.
-func (ts *Tasks) Close(ctx context.Context) error {
+// Stop asks a task to end, and does not wait for it. One that has ended already
+// stays as it is. The error says that there is no such task, and which there
+// are.
+func (ts *Tasks) Stop(id string) error {
+	t, err := ts.find(id)
+	if err != nil {
+		return err
+	}
+	t.askToStop(stop{status: TaskStopped})
+	return nil
+}
+
+// StopAll stops all tasks and waits for them, at most until ctx ends; the error
+// then says so.
+func (ts *Tasks) StopAll(ctx context.Context) error {
 	ts.mu.Lock()
-	ts.closed = true
 	list := slices.Clone(ts.list)
 	ts.mu.Unlock()
 	for _, t := range list {
-		t.askToStop(TaskStopped)
+		t.askToStop(stop{status: TaskStopped})
 	}
 	for _, t := range list {
 		select {
-		case <-t.over:
+		case <-t.told:
 		case <-ctx.Done():
 			return fmt.Errorf("stopping background tasks: %w", context.Cause(ctx))
 		}
+	}
+	return nil
+}
+
+// Close is StopAll, and no task can be started afterwards. It may be called
+// again.
+func (ts *Tasks) Close(ctx context.Context) error {
+	ts.mu.Lock()
+	ts.closed = true
+	ts.mu.Unlock()
+	if err := ts.StopAll(ctx); err != nil {
+		return err
 	}
 	ts.wg.Wait() // all but over: each is past its last wait
 	return nil
 }
 
-// start starts a task whose process is made by run.
-func (ts *Tasks) start(in shellInput, timeout time.Duration, out *capture, run func() (sandbox.Process, error)) (*task, error) {
+// start starts a task of which begin starts what it does. ctx is that of the
+// call that wants it. Whoever watches is told of the task before its end.
+func (ts *Tasks) start(ctx context.Context, t *task, begin func() (taskWork, error)) (*task, error) {
+	if err := ts.admit(t, begin); err != nil {
+		return nil, err
+	}
+	if w := ts.watcher(); w.Started != nil {
+		w.Started(ctx, t.info())
+	}
+	go func() { // Close waits for it
+		defer ts.wg.Done()
+		defer close(t.told)
+		t.run()
+		if w := ts.watcher(); w.Ended != nil {
+			w.Ended(t.info())
+		}
+	}()
+	return t, nil
+}
+
+// admit begins a task and lists it, if there may be another one.
+func (ts *Tasks) admit(t *task, begin func() (taskWork, error)) (err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.closed {
-		return nil, errors.New("the session is ending: no background task can be started")
+		return errors.New("the session is ending: no background task can be started")
 	}
 	running := 0
-	for _, t := range ts.list {
-		if !t.ended() {
+	for _, o := range ts.list {
+		if !o.ended() {
 			running++
 		}
 	}
 	if running >= maxRunningTasks {
-		return nil, fmt.Errorf("%d background tasks are running, which is the most there can be: stop one with task_stop first", running)
+		return fmt.Errorf("%d background tasks are running, which is the most there can be: stop one with task_stop first", running)
 	}
-	p, err := run()
-	if err != nil {
-		return nil, err
+	if t.work, err = begin(); err != nil {
+		return err
 	}
 	ts.count++
-	t := &task{
-		id:       fmt.Sprintf("task_%d", ts.count),
-		in:       in,
-		started:  time.Now(),
-		process:  p,
-		out:      out,
-		stopping: make(chan TaskStatus, 1),
-		over:     make(chan struct{}),
+	if t.id == "" {
+		t.id = fmt.Sprintf("task_%d", ts.count)
 	}
+	t.started = time.Now()
+	t.stopping, t.over, t.told = make(chan stop, 1), make(chan struct{}), make(chan struct{})
 	ts.forgetOldest()
 	ts.list = append(ts.list, t)
-	ts.wg.Go(func() {
-		t.run(timeout)
-		if ts.ended != nil {
-			ts.ended(t.info())
-		}
-	})
-	return t, nil
+	ts.wg.Add(1)
+	return nil
 }
 
 // forgetOldest drops ended tasks over the limit. mu is held.
@@ -173,50 +195,67 @@ func (ts *Tasks) find(id string) (*task, error) {
 	return nil, fmt.Errorf("there is no background task %q; there are: %s", id, strings.Join(known, ", "))
 }
 
-// task is one command in the background.
+// task is one task. What it does is its work.
 type task struct {
 	id      string
-	in      shellInput
+	head    TaskInfo // what is known of it from the start
 	started time.Time
-	process sandbox.Process
-	out     *capture
+	timeout time.Duration // 0: none
+	work    taskWork
 
-	stopping chan TaskStatus // asks run to end it, and for what reason
-	over     chan struct{}   // closed when it has ended; status and exit are set before
-	status   TaskStatus
-	exit     sandbox.Exit
+	stopping chan stop     // asks run to end it, and for what reason
+	over     chan struct{} // closed when it has ended; how and end are set before
+	told     chan struct{} // closed when whoever watches knows, too
+	how      stop
+	end      TaskEnd
+}
+
+// taskWork is what a task does.
+type taskWork interface {
+	// wait waits for the end and returns it.
+	wait() TaskEnd
+	// stop ends it; wait returns soon after.
+	stop()
+	// info adds what is known by now.
+	info(*TaskInfo)
+	// report says what is new since the last report.
+	report(TaskInfo) Result
+}
+
+// stop is how a task is brought to its end.
+type stop struct {
+	status TaskStatus
+	byCall bool // by task_stop, whose result tells
 }
 
 // run waits for the end of the task or brings it about.
-func (t *task) run(timeout time.Duration) {
-	done := make(chan sandbox.Exit, 1)
-	go func() { done <- t.process.Wait() }() // received below in every case
+func (t *task) run() {
+	done := make(chan TaskEnd, 1)
+	go func() { done <- t.work.wait() }() // received below in every case
 	var expired <-chan time.Time
-	if timeout > 0 {
-		timer := time.NewTimer(timeout)
+	if t.timeout > 0 {
+		timer := time.NewTimer(t.timeout)
 		defer timer.Stop()
 		expired = timer.C
 	}
-	status := TaskExited
 	select {
-	case t.exit = <-done:
-	case status = <-t.stopping:
-		t.process.Stop()
-		t.exit = <-done
+	case t.end = <-done:
+		t.how.status = t.end.Status
+	case t.how = <-t.stopping:
+		t.work.stop()
+		t.end = <-done
 	case <-expired:
-		status = TaskTimedOut
-		t.process.Stop()
-		t.exit = <-done
+		t.how.status = TaskTimedOut
+		t.work.stop()
+		t.end = <-done
 	}
-	t.out.close()
-	t.status = status
 	close(t.over)
 }
 
 // askToStop makes run end the task. It does not wait.
-func (t *task) askToStop(reason TaskStatus) {
+func (t *task) askToStop(s stop) {
 	select {
-	case t.stopping <- reason:
+	case t.stopping <- s:
 	default: // asked before
 	}
 }
@@ -242,55 +281,18 @@ func (t *task) wait(ctx context.Context, d time.Duration) {
 }
 
 func (t *task) info() TaskInfo {
-	info := TaskInfo{
-		ID: t.id, Command: t.in.Command, Description: t.in.Description,
-		Status: TaskRunning, Started: t.started, OutputBytes: t.out.size(),
-	}
+	info := t.head
+	info.ID, info.Started, info.Status = t.id, t.started, TaskRunning
 	if t.ended() {
-		info.Status, info.Exit = t.status, t.exit
+		info.Status, info.StopReported = t.how.status, t.how.byCall
+		info.Exit, info.Text, info.OutputFile = t.end.Exit, t.end.Text, t.end.OutputFile
 	}
+	t.work.info(&info)
 	return info
 }
 
 // report returns what is new, and how the task stands.
-func (t *task) report() Result {
-	info := t.info() // before the output: what a running task writes now is for next time
-	running := info.Status == TaskRunning
-	text := t.out.drain(running)
-	_, path := t.out.text()
-	d := &ShellResult{
-		Stdout:           text,
-		Interrupted:      info.Status == TaskStopped || info.Status == TaskTimedOut,
-		TimedOut:         info.Status == TaskTimedOut,
-		BackgroundTaskID: t.id,
-		Signal:           info.Exit.Signal,
-		DurationMS:       info.Exit.Duration.Milliseconds(),
-		OutputFile:       path,
-		Status:           string(info.Status),
-	}
-	var note string
-	if running {
-		note = fmt.Sprintf("%s: running for %s", t.id, time.Since(t.started).Round(time.Second))
-		if t.process.WaitingForInput() {
-			note += "; it is waiting for somebody to type at a terminal, and nobody can: stop it. " + noninteractive
-		}
-	} else {
-		note = fmt.Sprintf("%s: %s after %s", t.id, info.Status, info.Exit.Duration.Round(10*time.Millisecond))
-		if info.Exit.Code >= 0 {
-			d.ExitCode = &info.Exit.Code
-			note += fmt.Sprintf(", exit code %d", info.Exit.Code)
-		} else if info.Exit.Signal != "" {
-			note += ", killed by " + info.Exit.Signal
-		}
-	}
-	text = strings.TrimRight(text, "\n")
-	if text == "" {
-		text = "(no new output)"
-	}
-	res := Text(text + "\n[" + note + "]")
-	res.Display = d
-	return res
-}
+func (t *task) report() Result { return t.work.report(t.info()) }
 
 //go:embed task_output.md
 var taskOutputDescription string
@@ -304,7 +306,7 @@ func NewTaskOutput(ts *Tasks) Tool {
 		Name:        "task_output",
 		Description: strings.TrimSpace(taskOutputDescription),
 		Schema: schema(`{"type":"object","properties":{
-"task_id":{"type":"string","description":"The id that run_shell_command gave"},
+"task_id":{"type":"string","description":"The id that the task was given"},
 "block":{"type":"boolean","description":"Wait until the task has ended"},
 "timeout":{"type":"integer","minimum":0,"description":"Milliseconds to wait at most, with block"}
 },"required":["task_id"]}`),
@@ -357,7 +359,7 @@ func NewTaskStop(ts *Tasks) Tool {
 		Name:        "task_stop",
 		Description: strings.TrimSpace(taskStopDescription),
 		Schema: schema(`{"type":"object","properties":{
-"task_id":{"type":"string","description":"The id that run_shell_command gave"}
+"task_id":{"type":"string","description":"The id that the task was given"}
 },"required":["task_id"]}`),
 		input: reflect.TypeFor[taskStopInput](),
 		Class: policy.ClassInternal,
@@ -389,9 +391,9 @@ func (t *taskStopTool) Run(ctx context.Context, call *Call) Result {
 	if task.ended() {
 		return Text(fmt.Sprintf("[%s had already ended]", task.id))
 	}
-	task.askToStop(TaskStopped)
+	task.askToStop(stop{status: TaskStopped, byCall: true})
 	select {
-	case <-task.over:
+	case <-task.told:
 	case <-ctx.Done():
 		return failed(fmt.Errorf("%s is being stopped: %w", task.id, context.Cause(ctx)))
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,11 +136,11 @@ func TestClosingTasksStopsThemAllAndTells(t *testing.T) {
 	b := newShellBench(t, nil)
 	var mu sync.Mutex
 	var ended []TaskInfo
-	b.tasks.ended = func(i TaskInfo) {
+	b.tasks.Watch(TaskWatch{Ended: func(i TaskInfo) {
 		mu.Lock()
 		defer mu.Unlock()
 		ended = append(ended, i)
-	}
+	}})
 	for range 3 {
 		b.startTask(`(setsid bash -c 'trap "" TERM; while :; do sleep 82003; done' &); sleep 82003`)
 	}
@@ -203,5 +204,51 @@ func TestBackgroundOutputNeverFillsTheDisk(t *testing.T) {
 	}
 	if used := sizeOfDir(t, b.out); used > 2*maxOutputFile {
 		t.Errorf("%d bytes on disk", used)
+	}
+}
+
+func TestJobsAreTasksLikeCommands(t *testing.T) {
+	t.Parallel()
+	b := newShellBench(t, nil)
+	var story []string
+	b.tasks.Watch(TaskWatch{
+		Started: func(_ context.Context, i TaskInfo) { story = append(story, "started "+i.ID) },
+		Ended:   func(i TaskInfo) { story = append(story, fmt.Sprintf("%s %s %q", i.ID, i.Status, i.Text)) },
+	})
+	usage := func() TaskUsage { return TaskUsage{Tokens: 7, ToolUses: 2, Took: time.Second} }
+	done, err := b.tasks.Go(t.Context(), Job{Info: TaskInfo{ID: "a1", Kind: TaskAgent}, Usage: usage, Run: func(context.Context) TaskEnd {
+		return TaskEnd{Status: TaskCompleted, Text: "found it"}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	stopped, err := b.tasks.Go(t.Context(), Job{Info: TaskInfo{ID: "a2", Kind: TaskAgent}, Run: func(ctx context.Context) TaskEnd {
+		<-ctx.Done()
+		return TaskEnd{Status: TaskFailed, Text: context.Cause(ctx).Error()}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shellText(b.call(NewTaskOutput(b.tasks), "task_id", "a2")); !strings.Contains(got, "no result yet") {
+		t.Errorf("of a running job: %q", got)
+	}
+	if got := shellText(b.call(NewTaskStop(b.tasks), "task_id", "a2")); !strings.Contains(got, "a2: stopped") {
+		t.Errorf("of a stopped job: %q", got)
+	}
+	<-stopped
+	got := b.call(NewTaskOutput(b.tasks), "task_id", "a1", "block", true)
+	if text := shellText(got); text != "found it\n[a1: completed after 1s, 2 tool call(s)]" {
+		t.Errorf("of a completed job: %q", text)
+	}
+	if d := got.Display.(*JobResult); d.Status != "completed" || d.Output != "found it" || d.Tokens != 7 {
+		t.Errorf("display %+v", d)
+	}
+	want := []string{"started a1", `a1 completed "found it"`, "started a2", `a2 stopped "the task was stopped"`}
+	if !slices.Equal(story, want) {
+		t.Errorf("told %q, want %q", story, want)
+	}
+	if err := b.tasks.Stop("a3"); err == nil || !strings.Contains(err.Error(), "there are: a1, a2") {
+		t.Errorf("error %v", err)
 	}
 }

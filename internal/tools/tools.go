@@ -50,6 +50,7 @@ type Spec struct {
 // Call is one invocation.
 type Call struct {
 	ID    string
+	Agent string          // id of the sub-agent that calls; empty: the conversation itself
 	Input json.RawMessage // a JSON object; the tool checks it against its Schema as it decodes it
 	// Granted are paths outside of the allowed roots, absolute and free of
 	// symlinks, that this one call may act on all the same, directories with
