@@ -21,15 +21,15 @@ type FileConfig struct {
 	Workers int
 }
 
-// NewFileTools returns read_file, write_file, edit, glob, grep_search and
-// list_directory. They share one FileState, so they belong to one
+// NewFileTools returns read_file, write_file, edit, notebook_edit, glob,
+// grep_search and list_directory. They share one FileState, so they belong to one
 // conversation; the Roots may be shared by many.
 func NewFileTools(c FileConfig) []Tool {
 	if c.Workers <= 0 {
 		c.Workers = min(runtime.GOMAXPROCS(0), 8)
 	}
 	return []Tool{
-		newReadTool(c), newWriteTool(c), newEditTool(c),
+		newReadTool(c), newWriteTool(c), newEditTool(c), newNotebookTool(c),
 		newGlobTool(c), newGrepTool(c), newListTool(c),
 	}
 }
