@@ -433,7 +433,7 @@ func TestInterruptEndsASilentStream(t *testing.T) {
 	}, says("next"))
 	go func() {
 		<-streaming
-		r.c.Interrupt(ErrInterrupted)
+		r.c.Interrupt(ErrInterrupted, false)
 	}()
 	got := r.run(t.Context(), "a", "b")
 	if got[0].Terminal != AbortedStreaming || got[0].IsError || got[0].Text != "half an ans" || !errors.Is(got[0].Err, ErrInterrupted) {
@@ -461,7 +461,7 @@ func TestInterruptAnswersEveryCall(t *testing.T) {
 		calls(call{"look", "t1", `{}`}, call{"nope", "t2", `{}`}, call{"look", "t3", `{}`}), says("next"))
 	go func() {
 		<-running
-		r.c.Interrupt(ErrInterrupted)
+		r.c.Interrupt(ErrInterrupted, false)
 	}()
 	got := r.run(t.Context(), "a", "b")
 	if got[0].Terminal != AbortedTools || got[1].Text != "next" {
@@ -475,7 +475,7 @@ func TestInterruptBeforeTheLineIsBegunEndsItsTurn(t *testing.T) {
 	r := newRig(t, nil, says("b"))
 	r.c.Submit(Input{UUID: "a", Blocks: []model.Block{model.Text{Text: "a"}}})
 	r.c.Submit(Input{UUID: "b", Blocks: []model.Block{model.Text{Text: "b"}}})
-	if queued := r.c.Interrupt(ErrInterrupted); !cmp.Equal(queued, []string{"b"}) {
+	if queued, _ := r.c.Interrupt(ErrInterrupted, false); !cmp.Equal(queued, []string{"b"}) {
 		t.Errorf("still queued = %v, want b", queued)
 	}
 	got := r.run(t.Context())
@@ -487,7 +487,7 @@ func TestInterruptBeforeTheLineIsBegunEndsItsTurn(t *testing.T) {
 func TestInterruptWithNothingToEndHasNoEffect(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, says("a"))
-	r.c.Interrupt(ErrInterrupted)
+	r.c.Interrupt(ErrInterrupted, false)
 	if got := r.run(t.Context(), "a"); got[0].Text != "a" {
 		t.Errorf("result = %+v", got[0])
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/telemetry"
 	"github.com/agentcli/agent/internal/transcript"
 	"github.com/agentcli/agent/internal/usage"
@@ -41,7 +42,8 @@ func (t *turn) ask(ctx context.Context) (*model.Message, error) {
 		telemetry.AttrProvider.String(m.ProviderName), telemetry.AttrModel.String(m.Name))
 	a := &answer{t: t, m: m, open: -1, msgID: newMessageID(), since: t.c.cfg.Now()}
 	begin := a.since
-	err = m.Provider.Stream(ctx, t.request(m), func(d model.Delta) { a.add(ctx, d) })
+	err = a.stream(ctx)
+	m = a.m
 	t.calls++
 	t.apiTime += t.c.cfg.Now().Sub(begin)
 	a.settle(ctx, err)
@@ -53,29 +55,35 @@ func (t *turn) ask(ctx context.Context) (*model.Message, error) {
 	return a.keep(err), err
 }
 
-func (t *turn) request(m Model) *model.Request {
-	r := &model.Request{
-		Model: m.Name, System: t.c.cfg.System, Messages: t.c.history,
-		SessionID: t.c.cfg.SessionID, ThinkingBudget: t.c.cfg.ThinkingBudget, MaxOutputTokens: t.c.cfg.MaxOutput,
+// stream asks the model, and those that may stand in for it when it can't
+// answer, each anew.
+func (a *answer) stream(ctx context.Context) error {
+	for {
+		err := a.m.Provider.Stream(ctx, a.t.request(a.m), func(d model.Delta) { a.add(ctx, d) })
+		if err == nil {
+			return nil
+		}
+		next, ok := a.t.fallback(ctx, a.m, err)
+		if !ok {
+			return err
+		}
+		a.book(true)
+		a.restart()
+		a.m, a.failed = next, 0
 	}
-	r.Messages = t.c.history[:len(t.c.history):len(t.c.history)]
-	r.Tools = t.c.toolSpecs()
-	return r
 }
 
-// toolSpecs lists the tools that the model gets declared.
-func (c *Conversation) toolSpecs() []model.ToolSpec {
-	version := c.cfg.Tools.Version()
-	if c.specs != nil && c.specsVersion == version {
-		return c.specs
+func (t *turn) request(m Model) *model.Request {
+	now := t.c.tuned()
+	r := &model.Request{
+		Model: m.Name, System: now.system, Messages: t.c.history[:len(t.c.history):len(t.c.history)],
+		SessionID: now.sessionID, ThinkingBudget: now.thinking, MaxOutputTokens: t.c.cfg.MaxOutput,
 	}
-	c.specs, c.specsVersion = []model.ToolSpec{}, version
-	for _, tool := range c.cfg.Tools.All() {
-		if s := tool.Spec(); !s.Deferred {
-			c.specs = append(c.specs, c.cfg.Names.Spec(s))
-		}
+	if m.Info.Thinking {
+		r.Effort = now.effort
 	}
-	return c.specs
+	r.Tools = t.c.toolSpecs(t.mode() == policy.ModePlan)
+	return r
 }
 
 // add takes one delta of the stream.
@@ -91,6 +99,9 @@ func (a *answer) add(ctx context.Context, d model.Delta) {
 	case model.DeltaRestart:
 		a.restart()
 		return
+	}
+	if a.t.first == 0 {
+		a.t.first = max(a.t.c.cfg.Now().Sub(a.t.start), 1)
 	}
 	if d.Kind == model.DeltaToolStart {
 		d.Name = a.t.c.cfg.Names.Tool(d.Name)

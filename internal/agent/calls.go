@@ -51,6 +51,9 @@ func (t *turn) runTools(ctx context.Context, uses []model.ToolUse) (Result, bool
 		msg.Blocks = append(msg.Blocks, model.Text{Text: warning})
 	}
 	t.c.history = append(t.c.history, msg)
+	if r, ended := t.settled(); ended {
+		return r, true
+	}
 	switch {
 	case context.Cause(ctx) != nil || halted:
 		return t.aborted(ctx, AbortedTools), true
@@ -145,13 +148,26 @@ func (t *turn) runOne(ctx context.Context, u model.ToolUse, halted bool) (o outc
 	case halted:
 		return failed(u, "The call was not run: the user stopped the turn.")
 	case context.Cause(ctx) != nil:
-		return failed(u, "The call was not run: the request was interrupted by the user.")
+		return failed(u, t.c.cfg.Words.interrupted(u.Name))
+	}
+	if s := t.c.tuned().schema; isStructured(u, s) {
+		return t.takeStructured(u, s)
+	}
+	switch {
 	case u.Invalid != "":
 		return failed(u, invalidArguments(u))
 	}
 	tool, ok := t.c.cfg.Tools.Lookup(u.Name)
 	if !ok {
 		return failed(u, t.unknownTool(u.Name))
+	}
+	if x, ok := tool.(sometimes); ok {
+		if why := x.unfit(t.c, t.mode() == policy.ModePlan); why != "" {
+			return failed(u, why)
+		}
+	}
+	if tool.Spec().Deferred {
+		t.c.find(tool.Spec().Name)
 	}
 	p, denied := t.permit(ctx, tool, u)
 	if denied != nil {
@@ -211,10 +227,9 @@ func failed(u model.ToolUse, text string) outcome {
 	}}
 }
 
-func denied(u model.ToolUse, reason, text string, halt bool) *outcome {
+func denied(u model.ToolUse, by Source, reason, text string) *outcome {
 	o := failed(u, text)
-	o.halt = halt
-	o.denial = &Denial{ToolName: u.Name, ToolUseID: u.ID, Input: u.Input, Reason: reason}
+	o.denial = &Denial{ToolName: u.Name, ToolUseID: u.ID, Input: u.Input, Reason: reason, Source: by}
 	return &o
 }
 

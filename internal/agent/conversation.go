@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,12 +85,30 @@ type Config struct {
 
 	Transcript     Transcript // nil: nothing is kept
 	History        []*model.Message
-	MaxTurns       int // model round trips per turn; 0: no limit
+	MaxTurns       int     // model round trips per turn; 0: no limit
+	MaxBudgetUSD   float64 // what all requests of the ledger may cost; 0: no limit
 	FailOnDenial   bool
 	ThinkingBudget int
+	Effort         model.Effort
 	MaxOutput      int
-	Log            *slog.Logger // nil: none
-	Now            func() time.Time
+	// Fallback are the models to ask, in order, when the one asked can't
+	// answer after its retries; for the rest of the turn.
+	Fallback []string
+	// Prepare, if not nil, is called before the first model request of each
+	// turn: it waits, bounded, for what the turn needs, and returns when ctx ends.
+	Prepare func(ctx context.Context)
+	// Expand, if not nil, is offered each text of the user that begins with
+	// "/". It may call the conversation's setters; an error fails the turn.
+	Expand func(ctx context.Context, in Input) (Expansion, error)
+	// Reopen returns the transcript of what follows a reset; the one before is
+	// its maker's to close. nil: the transcript goes on.
+	Reopen func(sessionID string) (Transcript, error)
+	// Apply brings a change of permissions into force that came with an answer;
+	// nil: rules hold in Policy and modes in the conversation, others are errors.
+	Apply func(policy.Update) error
+	Words Words        // of denials
+	Log   *slog.Logger // nil: none
+	Now   func() time.Time
 	// Spill keeps a text that is too long to pass on and returns the path of
 	// the file; nil: such texts are cut.
 	Spill func(toolUseID, text string) (string, error)
@@ -106,18 +125,19 @@ type Conversation struct {
 	emit   Emit
 
 	// Owned by the worker.
-	history      []*model.Message
-	results      int
-	unsaved      error            // the transcript's first failure
-	specs        []model.ToolSpec // of the tools as they were at specsVersion
-	specsVersion uint64
+	history []*model.Message
+	results int
+	unsaved error // the transcript's first failure
+	offer   offer // the tools that were declared last
 
-	mu      sync.Mutex // guards the rest
-	model   string
-	mode    policy.Mode
-	cancel  context.CancelCauseFunc // of the running turn; nil when idle
-	latched error                   // ends the next turn at once
-	working bool                    // the worker took an input
+	mu        sync.Mutex // guards the rest
+	tune      tuning
+	cancel    context.CancelCauseFunc // of the running turn; nil when idle
+	latched   error                   // ends the next turn at once
+	working   bool                    // the worker took an input that becomes a turn
+	found     []string                // deferred tools that were found; never changed in place
+	resumable Interruption            // how the last turn ended
+	spentUSD  float64                 // what was spent before the ledger was reset
 }
 
 // New returns a conversation. Nothing happens until Run.
@@ -136,7 +156,7 @@ func New(cfg Config) *Conversation {
 	}
 	return &Conversation{
 		cfg: cfg, inbox: newInbox(), log: cfg.Log,
-		history: cfg.History, model: cfg.Model, mode: cfg.Mode,
+		history: cfg.History, tune: newTuning(&cfg), resumable: interruption(cfg.History),
 	}
 }
 
@@ -156,58 +176,32 @@ func (c *Conversation) CloseInput() { c.inbox.close() }
 // Interrupt ends the running turn, whatever it is doing, and returns the uuids
 // of the inputs that stay queued. An input that was submitted but not begun
 // counts as running when nothing else is. With nothing to end it has no effect.
-func (c *Conversation) Interrupt(cause error) (queued []string) {
+//
+// With cancelQueued the inputs that would stay are taken away instead and
+// returned as cancelled: the caller tells their sender, they get no result.
+func (c *Conversation) Interrupt(cause error, cancelQueued bool) (queued, cancelled []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	queued = c.inbox.pending()
+	queued, first := c.inbox.pending()
 	switch {
 	case c.cancel != nil:
 		c.cancel(cause)
-	case c.working || len(queued) > 0:
+	case c.working:
 		c.latched = cause
-		if !c.working && len(queued) > 0 {
-			queued = queued[1:]
-		}
+	case first >= 0:
+		c.latched = cause
+		queued = slices.Delete(queued, first, first+1)
 	}
-	return queued
-}
-
-// SetModel makes name the model from the next model request on. The model is
-// built first; on an error the old one stays.
-func (c *Conversation) SetModel(name string) error {
-	if _, err := c.cfg.Resolve(name); err != nil {
-		return err
+	if cancelQueued {
+		c.inbox.drop(queued)
+		return nil, queued
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.model = name
-	return nil
-}
-
-// SetMode sets the permission mode, also for calls that wait to be judged.
-func (c *Conversation) SetMode(m policy.Mode) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mode = m
-}
-
-// Mode returns the permission mode.
-func (c *Conversation) Mode() policy.Mode {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mode
+	return queued, nil
 }
 
 // History returns the conversation so far. Only what the worker calls may call
 // it: Config.Check, and askers while they are asked. It must not be changed.
 func (c *Conversation) History() []*model.Message { return c.history }
-
-// Model returns the name of the model, "" for the default.
-func (c *Conversation) Model() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.model
-}
 
 // Busy reports whether a turn runs.
 func (c *Conversation) Busy() bool {
@@ -224,7 +218,9 @@ type Emit func(ctx context.Context, from Origin, e Event)
 // ends; a turn that runs then is ended with its result, and the queued inputs
 // get theirs. emit gets the events, one at a time. Run is called once.
 func (c *Conversation) Run(ctx context.Context, emit Emit) {
+	c.emitMu.Lock()
 	c.emit = emit
+	c.emitMu.Unlock()
 	for {
 		in, ok, open := c.take()
 		switch {
@@ -246,24 +242,29 @@ func (c *Conversation) take() (Input, bool, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	in, ok, open := c.inbox.take()
-	c.working = ok
+	c.working = ok && in.hasTurn()
 	return in, ok, open
 }
 
 // serve gives in its result, or acknowledges it.
 func (c *Conversation) serve(ctx context.Context, in Input) {
-	if in.AppendOnly && in.Err == nil {
+	if in.clear {
+		if err := c.reset(ctx); err != nil {
+			c.log.Error("the conversation can't be emptied", "error", err)
+		}
+		return
+	}
+	if !in.hasTurn() {
 		c.remember(&model.Message{ID: in.UUID, Role: model.RoleUser, Blocks: in.Blocks}, transcript.Entry{})
 		c.send(ctx, &Appended{Input: in})
-		c.idle()
 		return
 	}
 	turnCtx, cancel := context.WithCancelCause(ctx)
 	c.begin(cancel)
-	t := &turn{c: c, in: in, start: c.cfg.Now(), maxTurns: c.cfg.MaxTurns}
+	t := &turn{c: c, in: in, start: c.cfg.Now()}
 	result := t.run(turnCtx)
 	cancel(nil)
-	c.idle()
+	c.idle(&result)
 	c.sync(&result)
 	result.Index = c.results
 	result.Queued = c.inbox.len()
@@ -281,10 +282,17 @@ func (c *Conversation) begin(cancel context.CancelCauseFunc) {
 	}
 }
 
-func (c *Conversation) idle() {
+// idle books the end of a turn.
+func (c *Conversation) idle(r *Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancel, c.working, c.latched = nil, false, nil
+	switch {
+	case r.Subtype == Success && !r.IsError && !r.Local:
+		c.resumable = None
+	default:
+		c.resumable = interruption(c.history)
+	}
 }
 
 // send delivers one event.

@@ -106,12 +106,24 @@ type ToolEnded struct {
 	Took    time.Duration
 }
 
+// Source says who denied a call.
+type Source string
+
+// Sources of denials.
+const (
+	ByPolicy    Source = "policy"    // rules and mode, or nobody there to ask
+	ByHost      Source = "host"      // whoever was asked: their no, or that no valid answer came
+	ByHook      Source = "hook"      // a hook
+	ByInterrupt Source = "interrupt" // the turn ended while somebody was asked
+)
+
 // Denial is a call that was not allowed to run.
 type Denial struct {
 	ToolName  string
 	ToolUseID string
 	Input     json.RawMessage
 	Reason    string
+	Source    Source
 }
 
 // ToolDenied tells of a Denial; the ToolEnded that answers the call follows.
@@ -126,6 +138,27 @@ type Noted struct {
 
 // Appended acknowledges an Input that only adds to the history.
 type Appended struct{ Input Input }
+
+// ModelFallback tells that another model answers for the rest of the turn,
+// because the one that was asked can't. What came of the answer so far is void.
+type ModelFallback struct {
+	From, To string // as displayed
+	Index    int    // of To in Config.Fallback
+	Err      *model.Error
+}
+
+// ModeChanged tells that the permission mode changed within a turn: by a plan's
+// approval, or by an answer that carried a mode. Who calls SetMode tells
+// themselves.
+type ModeChanged struct{ Old, New policy.Mode }
+
+// ModelChanged tells that the model changed within a turn, by a command. Who
+// calls SetModel tells themselves.
+type ModelChanged struct{ Old, New string }
+
+// ConversationReset tells that the history was emptied: what follows has the
+// new session id.
+type ConversationReset struct{ Old, New string }
 
 // TurnEnded closes the turn, or answers an Input that could not become one.
 type TurnEnded struct{ Result Result }
@@ -147,6 +180,11 @@ func (*Noted) isEvent()          {}
 func (*Appended) isEvent()       {}
 func (*TurnEnded) isEvent()      {}
 
+func (*ModelFallback) isEvent()     {}
+func (*ModeChanged) isEvent()       {}
+func (*ModelChanged) isEvent()      {}
+func (*ConversationReset) isEvent() {}
+
 // Subtype says how a turn ended, in the wire's words.
 type Subtype string
 
@@ -155,6 +193,8 @@ const (
 	Success              Subtype = "success"
 	ErrorDuringExecution Subtype = "error_during_execution"
 	ErrorMaxTurns        Subtype = "error_max_turns"
+	ErrorMaxBudget       Subtype = "error_max_budget_usd"
+	ErrorMaxStructured   Subtype = "error_max_structured_output_retries"
 )
 
 // Terminal says why a turn ended, in the wire's words.
@@ -166,6 +206,9 @@ const (
 	APIFailed         Terminal = "api_error"
 	PromptTooLong     Terminal = "prompt_too_long"
 	MaxTurnsReached   Terminal = "max_turns"
+	BudgetExhausted   Terminal = "budget_exhausted"
+	NoStructured      Terminal = "structured_output_retry_exhausted"
+	ToolDeferred      Terminal = "tool_deferred" // by a hook
 	AbortedStreaming  Terminal = "aborted_streaming"
 	AbortedTools      Terminal = "aborted_tools"
 	LoopGuard         Terminal = "loop_guard"
@@ -188,9 +231,18 @@ type Result struct {
 	Err      error        // why, for the exit code; nil on success
 	APIError *model.Error // the request that failed, if one did
 
+	// Structured is the value that fits the schema of SetSchema; nil: none.
+	Structured json.RawMessage
+	// Deferred is the call that a hook put off until later; nil: none was.
+	Deferred *model.ToolUse
+	// Local says that a command answered, and no model was asked.
+	Local bool
+
 	InputUUID  string
+	Origin     json.RawMessage // the input's
 	Duration   time.Duration
 	APITime    time.Duration // of it, waiting for models
+	FirstToken time.Duration // from the start to the first piece of an answer; 0: none came
 	ModelCalls int           // round trips in this turn
 	Stop       model.StopReason
 	Usage      model.Usage // this turn

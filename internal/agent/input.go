@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/agentcli/agent/internal/model"
@@ -13,6 +15,15 @@ type Input struct {
 	UUID       string // of the user message; made up if empty
 	Blocks     []model.Block
 	AppendOnly bool // add to the history, start no turn
+	// Composed says that the host put the text together: a "/" at its start is
+	// no command.
+	Composed bool
+	// Injected says that the program made the input, not the user. Without
+	// Blocks its turn goes on where the history ends.
+	Injected bool
+	// Origin is where the input came from, a JSON value in the wire's form; it
+	// comes back in the result. nil: not told.
+	Origin json.RawMessage
 
 	// These hold for this turn only.
 	Model    string       // empty: the conversation's
@@ -28,6 +39,8 @@ type Input struct {
 	Size int
 	// Err makes the input a failed one: its turn ends at once with this error.
 	Err error
+
+	clear bool // empty the history instead, see Conversation.Clear
 }
 
 // inbox is the ordered queue of inputs. It never blocks the one who puts.
@@ -99,13 +112,37 @@ func (b *inbox) len() int {
 	return len(b.items)
 }
 
-// pending returns the uuids of the inputs that wait.
-func (b *inbox) pending() []string {
+// pending returns the uuids of the inputs that wait, and which of them is the
+// first that will have a turn; -1 if none will.
+func (b *inbox) pending() (ids []string, first int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ids := make([]string, len(b.items))
+	first = -1
 	for i := range b.items {
-		ids[i] = b.items[i].UUID
+		in := &b.items[i]
+		if in.clear {
+			continue
+		}
+		if first < 0 && in.hasTurn() {
+			first = len(ids)
+		}
+		ids = append(ids, in.UUID)
 	}
-	return ids
+	return ids, first
 }
+
+// drop takes the inputs with these uuids away.
+func (b *inbox) drop(ids []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.items = slices.DeleteFunc(b.items, func(in Input) bool {
+		gone := !in.clear && slices.Contains(ids, in.UUID)
+		if gone {
+			b.bytes -= in.Size
+		}
+		return gone
+	})
+}
+
+// hasTurn reports whether the input becomes a turn.
+func (in *Input) hasTurn() bool { return !in.clear && (!in.AppendOnly || in.Err != nil) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/policy"
@@ -42,11 +43,8 @@ func CallFacts(place policy.Facts, spec tools.Spec, input json.RawMessage) (poli
 
 // facts are those of a call, which comes back with its input as they have it.
 func (t *turn) facts(tool tools.Tool, u model.ToolUse) (model.ToolUse, policy.Facts, error) {
-	place := t.c.cfg.Facts
+	place := t.c.Facts()
 	place.Mode = t.mode()
-	if t.c.cfg.Interactive != nil {
-		place.Interactive = t.c.cfg.Interactive()
-	}
 	f, err := CallFacts(place, tool.Spec(), u.Input)
 	if err != nil {
 		return u, f, err
@@ -66,7 +64,7 @@ func (t *turn) permit(ctx context.Context, tool tools.Tool, u model.ToolUse) (pe
 	switch d := t.decide(ctx, f); d.Behavior {
 	case policy.Allow:
 	case policy.Deny:
-		return permitted{}, denied(u, d.Reason, refusal(u, d), false)
+		return permitted{}, denied(u, ByPolicy, d.Reason, refusal(u, d))
 	default:
 		var no *outcome
 		if u, f, no = t.question(ctx, tool, u, f, d); no != nil {
@@ -80,6 +78,9 @@ func (t *turn) permit(ctx context.Context, tool tools.Tool, u model.ToolUse) (pe
 // want to see the call.
 func (t *turn) decide(ctx context.Context, f policy.Facts) policy.Decision {
 	d := t.c.cfg.Policy.Decide(f)
+	if d.Behavior == policy.Ask && len(t.allowed) > 0 {
+		d = t.c.cfg.Policy.With(t.allowed...).Decide(f)
+	}
 	for _, c := range d.Checkers {
 		b, reason := t.check(ctx, c, f)
 		if d = d.Stricter(b, c, reason); d.Behavior == policy.Deny {
@@ -119,11 +120,14 @@ func (t *turn) question(ctx context.Context, tool tools.Tool, u model.ToolUse, f
 		was := u
 		u.Input = ans.UpdatedInput
 		if u, f, err = t.facts(tool, u); err != nil {
-			return u, f, denied(was, "the changed input can't be read", "The call was not run: the input that the user changed can't be read: "+err.Error(), false)
+			return u, f, denied(was, ByHost, "the changed input can't be read", "The call was not run: the input that the user changed can't be read: "+err.Error())
 		}
 		if again := t.decide(ctx, f); again.Behavior == policy.Deny {
-			return u, f, denied(u, again.Reason, refusal(u, again), false)
+			return u, f, denied(u, ByPolicy, again.Reason, refusal(u, again))
 		}
+	}
+	if err := t.apply(ctx, ans.Updates); err != nil {
+		return u, f, denied(u, ByHost, err.Error(), "The call was not run: "+err.Error()+".")
 	}
 	t.remember(q, ans)
 	return u, f, nil
@@ -139,20 +143,50 @@ func changed(input json.RawMessage) bool {
 // unanswered returns what to answer to a call that was not allowed; nil if it
 // was.
 func (t *turn) unanswered(ctx context.Context, u model.ToolUse, d policy.Decision, q policy.ToolPermission, ans policy.Answer, err error) *outcome {
+	words := t.c.cfg.Words
 	switch {
 	case context.Cause(ctx) != nil:
-		return denied(u, "interrupted", "The call was not run: the request was interrupted by the user.", false)
+		return denied(u, ByInterrupt, "interrupted", words.unanswered(ctx, u.Name, context.Cause(ctx)))
 	case errors.Is(err, policy.ErrNoUser):
-		return denied(u, d.Reason+", and nobody is there to ask", "Permission to use "+u.Name+
-			" was denied: it needs an approval ("+d.Reason+") and nobody is there to give it. Go on without it, or say in your answer what you would have done.", false)
+		return denied(u, ByPolicy, d.Reason+", and nobody is there to ask", "Permission to use "+u.Name+
+			" was denied: it needs an approval ("+d.Reason+") and nobody is there to give it. Go on without it, or say in your answer what you would have done.")
 	case err != nil:
-		return denied(u, err.Error(), "Permission to use "+u.Name+" was denied: "+err.Error()+".", false)
+		return denied(u, ByHost, err.Error(), words.unanswered(ctx, u.Name, err))
 	case !ans.Allow:
-		return denied(u, orElse(ans.Message, "denied by the user"),
-			orElse(ans.Message, "The user does not want this call to run. Ask what to do instead, or go on without it."), ans.Interrupt)
+		o := denied(u, ByHost, orElse(ans.Message, "denied by the user"), words.hostDenied(u.Name, ans.Message))
+		o.halt = ans.Interrupt
+		return o
 	case ans.ToolUseID != q.ToolUseID || ans.Hash != q.Hash:
 		t.log.Error("an approval is bound to another call", "tool", u.Name, "tool_use_id", u.ID, "answered", ans.ToolUseID)
-		return denied(u, "the approval is bound to another call", "Permission to use "+u.Name+" was denied: the approval that came belongs to another call.", false)
+		return denied(u, ByHost, "the approval is bound to another call", "Permission to use "+u.Name+" was denied: the approval that came belongs to another call.")
+	}
+	return nil
+}
+
+// apply brings the changes of permissions that came with an answer into force,
+// in order. The error says which can't be.
+func (t *turn) apply(ctx context.Context, list []policy.Update) error {
+	for _, u := range list {
+		if u.Type == policy.UpdateSetMode {
+			t.setMode(ctx, u.Mode)
+		}
+		if err := t.c.applyUpdate(u); err != nil {
+			return fmt.Errorf("the permission update %s that came with the approval can't be applied: %w", u.Type, err)
+		}
+	}
+	return nil
+}
+
+func (c *Conversation) applyUpdate(u policy.Update) error {
+	switch {
+	case c.cfg.Apply != nil:
+		return c.cfg.Apply(u)
+	case u.Type == policy.UpdateAddRules:
+		c.cfg.Policy.Add(u.Rules...)
+	case u.Type == policy.UpdateRemoveRules:
+		c.cfg.Policy.Remove(u.Rules...)
+	case u.Type != policy.UpdateSetMode:
+		return errors.New("it is not supported here")
 	}
 	return nil
 }

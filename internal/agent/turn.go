@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,12 @@ type turn struct {
 	text    string // last text of the model
 	denials []Denial
 	guard   loopGuard
+
+	first      time.Duration // until the first piece of an answer; 0: none came
+	standIn    standIn
+	allowed    []policy.Rule   // allow further calls in this turn
+	structured json.RawMessage // the value that fits the schema
+	misses     int             // of answers that had to fit it
 }
 
 // run is the turn's only exit: whatever happens inside, panics included, it
@@ -39,7 +46,7 @@ type turn struct {
 func (t *turn) run(ctx context.Context) (r Result) {
 	t.log = t.c.log.With("prompt_id", t.in.UUID)
 	ctx, span := telemetry.Start(ctx, telemetry.SpanTurn,
-		telemetry.AttrSession.String(t.c.cfg.SessionID), telemetry.AttrPrompt.String(t.in.UUID))
+		telemetry.AttrSession.String(t.c.SessionID()), telemetry.AttrPrompt.String(t.in.UUID))
 	defer func() {
 		if p := recover(); p != nil {
 			t.log.Error("recovered a panic in a turn", "panic", p, "stack", string(debug.Stack()))
@@ -52,9 +59,7 @@ func (t *turn) run(ctx context.Context) (r Result) {
 		t.log.Info("turn ended", "terminal_reason", r.Terminal, "duration", r.Duration,
 			"api_duration", r.APITime, "model_calls", r.ModelCalls)
 	}()
-	if t.in.MaxTurns > 0 {
-		t.maxTurns = t.in.MaxTurns
-	}
+	ctx = context.WithValue(ctx, turnKey{}, t)
 	if t.in.Err != nil {
 		return t.failure(t.in.Err, BadInput)
 	}
@@ -64,15 +69,28 @@ func (t *turn) run(ctx context.Context) (r Result) {
 		case <-ctx.Done():
 		}
 	}
+	if t.maxTurns = t.in.MaxTurns; t.maxTurns <= 0 {
+		t.maxTurns = t.c.tuned().maxTurns
+	}
 	m, err := t.c.cfg.Resolve(t.modelName())
 	t.c.send(ctx, &TurnStarted{Input: t.in, Model: m.Display, Mode: t.mode()})
 	switch {
 	case err != nil:
 		return t.failure(err, BadInput)
 	case context.Cause(ctx) != nil:
+		t.begin(ctx)
 		return t.aborted(ctx, AbortedStreaming)
 	}
-	t.c.remember(&model.Message{ID: t.in.UUID, Role: model.RoleUser, Blocks: t.in.Blocks}, transcript.Entry{})
+	if r, ended := t.expand(ctx); ended {
+		return r
+	}
+	t.begin(ctx)
+	if t.c.cfg.Prepare != nil {
+		t.c.cfg.Prepare(ctx)
+	}
+	if context.Cause(ctx) != nil {
+		return t.aborted(ctx, AbortedStreaming)
+	}
 	return t.loop(ctx)
 }
 
@@ -82,13 +100,22 @@ func (t *turn) loop(ctx context.Context) Result {
 		if t.maxTurns > 0 && t.calls >= t.maxTurns {
 			return t.tooManyTurns()
 		}
+		if r, ended := t.overBudget(); ended {
+			return r
+		}
 		msg, err := t.ask(ctx)
 		if err != nil {
 			return t.requestFailed(ctx, msg, err)
 		}
 		uses := toolUses(msg)
 		if len(uses) == 0 {
-			return Result{Subtype: Success, Terminal: Completed, Text: t.text}
+			if t.c.tuned().schema == nil {
+				return Result{Subtype: Success, Terminal: Completed, Text: t.text}
+			}
+			if r, ended := t.demandStructured(ctx); ended {
+				return r
+			}
+			continue
 		}
 		if r, ended := t.runTools(ctx, uses); ended {
 			return r
@@ -98,6 +125,15 @@ func (t *turn) loop(ctx context.Context) Result {
 
 // modelName is the model of the next request: it may change during the turn.
 func (t *turn) modelName() string {
+	name := t.wanted()
+	if t.standIn.name != "" && t.standIn.of == name {
+		return t.standIn.name
+	}
+	return name
+}
+
+// wanted is the model that was asked for.
+func (t *turn) wanted() string {
 	if t.in.Model != "" {
 		return t.in.Model
 	}
@@ -113,7 +149,8 @@ func (t *turn) mode() policy.Mode {
 
 // finish fills in what every result has.
 func (t *turn) finish(r *Result) {
-	r.InputUUID = t.in.UUID
+	r.InputUUID, r.Origin = t.in.UUID, t.in.Origin
+	r.FirstToken = t.first
 	r.Duration = t.c.cfg.Now().Sub(t.start)
 	r.APITime = t.apiTime
 	r.ModelCalls = t.calls
@@ -142,14 +179,12 @@ func (t *turn) tooManyTurns() Result {
 // aborted is the result of a turn that ctx ended. An interruption is no error.
 func (t *turn) aborted(ctx context.Context, why Terminal) Result {
 	cause := context.Cause(ctx)
-	note := "[Request interrupted by user]"
+	note := noteStreaming
 	if why == AbortedTools {
-		note = "[Request interrupted by user for tool use]"
+		note = noteTools
 	}
-	msg := &model.Message{ID: uuid.NewString(), Role: model.RoleUser, Blocks: []model.Block{model.Text{Text: note}}}
 	t.c.answerOpenCalls(ctx)
-	t.c.remember(msg, transcript.Entry{})
-	t.c.send(ctx, &Noted{UUID: msg.ID, Text: note})
+	t.note(ctx, note)
 	return Result{
 		Subtype: ErrorDuringExecution, Terminal: why, Err: cause, Text: t.text,
 		IsError: !errors.Is(cause, ErrInterrupted) && !errors.Is(cause, ErrStopped),
@@ -186,7 +221,7 @@ func (t *turn) requestFailed(ctx context.Context, msg *model.Message, err error)
 func (t *turn) reportFailure(ctx context.Context, apiErr *model.Error, text string) {
 	e := &RequestFailed{UUID: uuid.NewString(), MessageID: newMessageID(), Err: apiErr, Text: text}
 	t.c.record(transcript.Entry{
-		UUID: e.UUID, MessageID: e.MessageID, Model: "<synthetic>", APIError: true,
+		UUID: e.UUID, MessageID: e.MessageID, Model: synthetic, APIError: true,
 		Message: &model.Message{ID: e.UUID, Role: model.RoleAssistant, Blocks: []model.Block{model.Text{Text: text}}},
 	})
 	t.c.send(ctx, e)

@@ -91,7 +91,7 @@ func (c *chat) wait(conv *agent.Conversation, turns <-chan agent.Result) bool {
 				return false
 			}
 			interrupted = true
-			conv.Interrupt(agent.ErrInterrupted)
+			conv.Interrupt(agent.ErrInterrupted, false)
 		}
 	}
 }

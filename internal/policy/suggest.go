@@ -105,11 +105,19 @@ func (e *Engine) readRule(f *Facts) string {
 	return pathRule(f, &target{PathFacts: f.Path(d.Path)})
 }
 
-// with returns an engine that has one rule more.
+// with returns an engine that has one rule more, and no checkers.
 func (e *Engine) with(r Rule) *Engine {
 	old := e.current()
 	out := &Engine{}
 	out.set(append(old.all[:len(old.all):len(old.all)], r), nil)
+	return out
+}
+
+// With returns an engine with the rules of now and some more.
+func (e *Engine) With(list ...Rule) *Engine {
+	old := e.current()
+	out := &Engine{}
+	out.set(append(old.all[:len(old.all):len(old.all)], list...), old.checkers)
 	return out
 }
 

@@ -18,7 +18,7 @@ func (f *Facts) Result(r agent.Result) *streamjson.Result {
 		Result: r.Text, Errors: r.Errors, StopReason: string(r.Stop),
 		TotalCostUSD: f.Ledger.CostUSD(), Usage: toUsage(r.Usage), ModelUsage: modelUsage(f.Ledger),
 		PermissionDenials: toDenials(r.Denials), TerminalReason: string(r.Terminal), ResultIndex: &index,
-		UserMessageUUID: r.InputUUID, SessionID: f.SessionID, UUID: streamjson.NewUUID(),
+		StructuredOutput: r.Structured, Origin: r.Origin, UserMessageUUID: r.InputUUID, SessionID: f.SessionID, UUID: streamjson.NewUUID(),
 	}
 	if r.APIError != nil {
 		out.APIErrorStatus = r.APIError.Status
@@ -29,6 +29,8 @@ func (f *Facts) Result(r agent.Result) *streamjson.Result {
 	}
 	out.Extra = members(map[string]any{
 		"queued_turn_count":     nonZero(r.Queued),
+		"ttft_ms":               nonZero(int(r.FirstToken.Milliseconds())),
+		"local_command":         r.Local,
 		"transcript_unwritable": r.Unsaved,
 	})
 	return out

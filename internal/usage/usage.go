@@ -73,6 +73,15 @@ func (l *Ledger) Add(e Entry) {
 	}
 }
 
+// Reset sets all totals to zero and returns the cost until then.
+func (l *Ledger) Reset() (costUSD float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	costUSD = l.cost
+	l.models, l.order, l.cost, l.requests = nil, nil, 0, 0
+	return costUSD
+}
+
 // Models returns the totals by model, in the order of first use.
 func (l *Ledger) Models() (names []string, totals []ModelTotal) {
 	l.mu.Lock()

@@ -166,6 +166,16 @@ func TestRequestBodies(t *testing.T) {
 			`{"model":"claude-sonnet-4-5","max_tokens":16000,"stream":true,"thinking":{"type":"enabled","budget_tokens":14976},"messages":[{"role":"user","content":[{"type":"text","text":"hi",` + eph + `}]}]}`,
 		},
 		{
+			"an effort is a budget",
+			model.Request{Model: "claude-sonnet-4-5", Effort: model.EffortLow, Messages: []*model.Message{user(text("hi"))}},
+			`{"model":"claude-sonnet-4-5","max_tokens":10240,"stream":true,"thinking":{"type":"enabled","budget_tokens":2048},"messages":[{"role":"user","content":[{"type":"text","text":"hi",` + eph + `}]}]}`,
+		},
+		{
+			"an effort goes to a model that knows it as it is",
+			model.Request{Model: "claude-opus-4-7", Effort: model.EffortMax, Messages: []*model.Message{user(text("hi"))}},
+			`{"model":"claude-opus-4-7","max_tokens":31192,"stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"max"},"messages":[{"role":"user","content":[{"type":"text","text":"hi",` + eph + `}]}]}`,
+		},
+		{
 			"a model that has only adaptive thinking",
 			model.Request{Model: "claude-opus-4-7", ThinkingBudget: 10000, Temperature: &temperature, Messages: []*model.Message{user(text("hi"))}},
 			`{"model":"claude-opus-4-7","max_tokens":18192,"stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"messages":[{"role":"user","content":[{"type":"text","text":"hi",` + eph + `}]}]}`,

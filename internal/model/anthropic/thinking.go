@@ -26,21 +26,27 @@ type outputConfig struct {
 // added to the default, but fitted below a limit that the caller set. Models
 // from 4.7 on have replaced the budget by an effort, and take no temperature.
 func (h *head) think(req *model.Request, unthought bool) {
+	want := req.Budget()
 	h.MaxTokens = req.MaxOutputTokens
 	if h.MaxTokens <= 0 {
-		h.MaxTokens = defaultMaxTokens + max(req.ThinkingBudget, 0)
+		h.MaxTokens = defaultMaxTokens + max(want, 0)
 	}
 	switch adaptive := adapts(req.Model); {
 	case adaptive:
 		h.Temperature = nil
-		if req.ThinkingBudget > 0 {
+		if want > 0 {
 			h.Thinking = &thinking{Type: "adaptive", Display: "summarized"}
-			h.OutputConfig = &outputConfig{Effort: effort(req.ThinkingBudget)}
 		}
-	case req.ThinkingBudget < 0:
+		switch {
+		case req.Effort != "":
+			h.OutputConfig = &outputConfig{Effort: string(req.Effort)}
+		case want > 0:
+			h.OutputConfig = &outputConfig{Effort: effort(want)}
+		}
+	case want < 0:
 		h.Thinking = &thinking{Type: "disabled"}
-	case req.ThinkingBudget > 0 && !unthought:
-		budget := min(max(req.ThinkingBudget, minBudget), h.MaxTokens-minBudget)
+	case want > 0 && !unthought:
+		budget := min(max(want, minBudget), h.MaxTokens-minBudget)
 		if budget >= minBudget {
 			h.Thinking = &thinking{Type: "enabled", BudgetTokens: budget}
 			h.Temperature = nil // may not be set with thinking

@@ -157,6 +157,14 @@ func TestThinkingConfiguration(t *testing.T) {
 	}
 }
 
+func TestEffortIsABudget(t *testing.T) {
+	t.Parallel()
+	got, err := json.Marshal(newThinking(&model.Request{Model: "gemini-2.5-flash", Effort: model.EffortHigh}))
+	if want := `{"includeThoughts":true,"thinkingBudget":16384}`; err != nil || string(got) != want {
+		t.Errorf("%s, want %s (%v)", got, want, err)
+	}
+}
+
 func TestRequestsThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	for _, req := range []model.Request{{Model: "m"}, {Model: "m", Messages: []*model.Message{nil, user(text(""))}}} {

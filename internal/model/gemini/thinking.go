@@ -22,13 +22,13 @@ func newThinking(req *model.Request) *thinkingConfig {
 	g := generation(req.Model)
 	pro := strings.Contains(req.Model, "pro")
 	off := 0
+	budget := req.Budget()
 	switch {
 	case g < 2.5:
 		return nil
-	case req.ThinkingBudget > 0:
-		budget := req.ThinkingBudget
+	case budget > 0:
 		return &thinkingConfig{IncludeThoughts: true, ThinkingBudget: &budget}
-	case req.ThinkingBudget == 0:
+	case budget == 0:
 		return &thinkingConfig{IncludeThoughts: true}
 	case g >= 3 && pro:
 		return &thinkingConfig{ThinkingLevel: "low"} // the least that it knows

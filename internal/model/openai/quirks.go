@@ -75,7 +75,7 @@ func (r *refusal) quirk(q quirks, req *model.Request) quirks {
 	}{
 		{otherMaxTokens, req.MaxOutputTokens > 0, []string{"max_tokens", "max_completion_tokens"}},
 		{noTemperature, req.Temperature != nil, []string{"temperature"}},
-		{noThinking, req.ThinkingBudget != 0, []string{"reasoning", "thinking"}},
+		{noThinking, req.Budget() != 0, []string{"reasoning", "thinking"}},
 		{noCacheKey, req.SessionID != "", []string{"prompt_cache_key"}},
 	} {
 		if o.sent && !q.has(o.quirk) && containsAny(body, o.names) {

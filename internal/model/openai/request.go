@@ -79,11 +79,13 @@ func (p *provider) appendLimits(dst []byte, req *model.Request, q quirks) []byte
 // appendThinking maps a thinking budget onto what the server calls it. Servers
 // that have nothing of the kind get nothing.
 func (p *provider) appendThinking(dst []byte, req *model.Request, q quirks) []byte {
-	n := int64(req.ThinkingBudget)
+	n := int64(req.Budget())
 	if n == 0 || q.has(noThinking) {
 		return dst
 	}
 	switch {
+	case p.dialect.openRouter && req.ThinkingBudget == 0:
+		return append(appendString(append(dst, `,"reasoning":{"effort":`...), nearest(req.Effort, true)), '}')
 	case p.dialect.openRouter && n < 0:
 		return append(dst, `,"reasoning":{"enabled":false}`...)
 	case p.dialect.openRouter:
@@ -93,7 +95,7 @@ func (p *provider) appendThinking(dst []byte, req *model.Request, q quirks) []by
 	case p.dialect.dashScope:
 		return strconv.AppendInt(append(dst, `,"enable_thinking":true,"thinking_budget":`...), n, 10)
 	}
-	if effort := reasoningEffort(req.Model, req.ThinkingBudget); effort != "" {
+	if effort := reasoningEffort(req.Model, req.ThinkingBudget, req.Effort); effort != "" {
 		dst = appendString(append(dst, `,"reasoning_effort":`...), effort)
 	}
 	return dst
@@ -101,8 +103,9 @@ func (p *provider) appendThinking(dst []byte, req *model.Request, q quirks) []by
 
 // reasoningEffort gives the effort for a budget in tokens: up to 4,096 low, up
 // to 16,384 medium, above that high; off is the least that the family has. It
-// is "" for models that do not reason.
-func reasoningEffort(name string, budget int) string {
+// is "" for models that do not reason. An effort by name counts unless thinking
+// is off.
+func reasoningEffort(name string, budget int, named model.Effort) string {
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
 		name = name[i+1:]
 	}
@@ -115,12 +118,38 @@ func reasoningEffort(name string, budget int) string {
 		return "none"
 	case budget < 0 && gpt5:
 		return "minimal"
+	case named != "":
+		return nearest(named, beyondHigh(name))
 	case budget <= 4096:
 		return "low"
 	case budget <= 16384:
 		return "medium"
 	}
 	return "high"
+}
+
+// nearest is what the API calls an effort; it knows none above xhigh, and some
+// models none above high.
+func nearest(e model.Effort, xhigh bool) string {
+	switch {
+	case e != model.EffortXHigh && e != model.EffortMax:
+		return string(e)
+	case xhigh:
+		return "xhigh"
+	}
+	return "high"
+}
+
+// beyondHigh reports whether a model knows the effort xhigh: those from 5.2 on
+// do.
+func beyondHigh(name string) bool {
+	rest, ok := strings.CutPrefix(name, "gpt-5.")
+	if !ok {
+		return false
+	}
+	minor, _, _ := strings.Cut(rest, "-")
+	n, err := strconv.Atoi(minor)
+	return err == nil && n >= 2
 }
 
 func hasAnyPrefix(s string, prefixes ...string) bool {

@@ -155,6 +155,11 @@ func TestParametersByServer(t *testing.T) {
 	}{
 		{"OpenAI", "", model.Request{Model: "gpt-5", MaxOutputTokens: 10, Temperature: &warm, ThinkingBudget: 8000, SessionID: "s"},
 			`{"max_completion_tokens":10,"temperature":0.5,"reasoning_effort":"medium","prompt_cache_key":"s"}`},
+		{"OpenAI, an effort", "", model.Request{Model: "gpt-5", Effort: model.EffortMax}, `{"reasoning_effort":"high"}`},
+		{"OpenAI, the highest effort", "", model.Request{Model: "gpt-5.2", Effort: model.EffortMax}, `{"reasoning_effort":"xhigh"}`},
+		{"OpenAI, an effort without reasoning", "", model.Request{Model: "gpt-4o", Effort: model.EffortLow}, `{}`},
+		{"OpenRouter, an effort", "https://openrouter.ai/api/v1", model.Request{Model: "a/b", Effort: model.EffortMax}, `{"reasoning":{"effort":"xhigh"}}`},
+		{"DashScope, an effort", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", model.Request{Model: "qwen3", Effort: model.EffortMedium}, `{"enable_thinking":true,"thinking_budget":8192}`},
 		{"OpenAI, thinking off", "", model.Request{Model: "gpt-5", ThinkingBudget: -1}, `{"reasoning_effort":"minimal"}`},
 		{"OpenAI, thinking off in newer models", "", model.Request{Model: "gpt-5.1", ThinkingBudget: -1}, `{"reasoning_effort":"none"}`},
 		{"OpenAI, a model without reasoning", "", model.Request{Model: "gpt-4o", ThinkingBudget: 8000}, `{}`},
