@@ -293,9 +293,7 @@ func (w *wiring) facts() *session.Facts {
 		SessionID: w.sessionID, Cwd: w.cio.Dir, KeySource: w.models.keySource(), Version: version.Own,
 		Ledger: w.ledger, PID: os.Getpid(), Spill: w.spill.keep, MaxFrame: w.set.Int(settings.MaxFrameBytes),
 	}
-	for _, t := range w.toolset.registry.All() {
-		f.Tools = append(f.Tools, t.Spec().Name)
-	}
+	f.Tools = func() []string { return specNames(w.toolset.registry) }
 	return f
 }
 

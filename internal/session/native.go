@@ -2,109 +2,78 @@ package session
 
 import (
 	"context"
-	"encoding/base64"
 	"unicode/utf8"
 
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/streamjson"
-	"github.com/agentcli/agent/internal/usage"
 )
-
-// Projector turns events into what the consumer reads.
-type Projector interface {
-	// Event writes what e means. It may block while ctx lives, to slow the
-	// conversation down. Failed writes are the Output's to report.
-	Event(ctx context.Context, from agent.Origin, e agent.Event)
-}
-
-// Output is where frames go: *streamjson.Writer.
-type Output interface {
-	// Send queues a line; it never blocks.
-	Send(streamjson.Message) error
-	// SendDelta queues a delta line; it blocks while the queue is full.
-	SendDelta(ctx context.Context, d *streamjson.StreamDelta) error
-	// SendText queues a text and a newline; it never blocks.
-	SendText(text string) error
-}
-
-// Facts are what frames tell about the session.
-type Facts struct {
-	SessionID string
-	Cwd       string
-	Tools     []string
-	KeySource string // where the credentials come from
-	Version   string // ours
-	Ledger    *usage.Ledger
-	PID       int
-	// MaxFrame is the most bytes of a frame; 0 is streamjson.MaxFrame.
-	MaxFrame int
-	// Spill keeps what is too long for a frame and returns the file's path.
-	Spill func(id, text string) (string, error)
-}
-
-// wireVersion is the version of the protocol's reference program that our
-// frames follow.
-const wireVersion = "2.1.240"
 
 // maxDelta is the most text of one delta frame, in bytes.
 const maxDelta = 256 << 10
 
-// Native writes the native dialect: the frames and their order of
-// wire/claude-agent-sdk.md §2.
+// Native writes the native dialect and, with Facts that say so, claude's: the
+// frames and their order of wire/claude-agent-sdk.md §2. The claude dialect
+// has no frames of types that its older hosts don't know.
+//
+// Of a sub-agent it shows the tool calls and their results, and what it says
+// only if Facts.ForwardText wants that.
 type Native struct {
 	Facts   *Facts
 	Out     Output
 	Partial bool // write stream_event frames
 
-	supersedes []string // for the next assistant frame
+	supersedes map[string][]string // by agent: for its next assistant frame
 	delta      streamjson.StreamDelta
 }
 
 // Event implements Projector.
-func (n *Native) Event(ctx context.Context, _ agent.Origin, e agent.Event) {
+func (n *Native) Event(ctx context.Context, from agent.Origin, e agent.Event) {
 	switch e := e.(type) {
 	case *agent.BlockDelta:
-		n.blockDelta(ctx, e)
+		n.blockDelta(ctx, from, e)
 	case *agent.TurnStarted:
-		n.send(n.Facts.init(e))
+		n.turnStarted(from, e)
 	case *agent.MessageStarted:
-		n.supersedes = append(n.supersedes, e.Supersedes...)
-		n.event(streamjson.MessageStart{Message: streamjson.AssistantMessage{ID: e.MessageID, Model: e.Model}})
+		n.messageStarted(from, e)
 	case *agent.BlockStarted:
-		n.event(streamjson.BlockStart{Index: e.Index, Block: toWire(e.Block)})
+		n.event(from, streamjson.BlockStart{Index: e.Index, Block: toWire(e.Block)})
 	case *agent.BlockEnded:
-		n.assistant(e)
+		n.assistant(from, e)
 	case *agent.BlockClosed:
-		n.event(streamjson.BlockStop{Index: e.Index})
+		n.event(from, streamjson.BlockStop{Index: e.Index})
 	case *agent.MessageEnded:
-		n.messageEnded(e)
+		n.messageEnded(from, e)
 	case *agent.RequestFailed:
-		n.requestFailed(e)
+		n.requestFailed(from, e)
 	case *agent.RequestRetried:
-		n.send(n.Facts.retry(e))
+		n.send(n.retry(from, e))
 	case *agent.ToolProgressed:
-		n.send(n.Facts.progress(e))
+		if n.Facts.Dialect != streamjson.Claude {
+			n.send(n.Facts.progress(from, e))
+		}
 	case *agent.ToolDenied:
 		n.send(&streamjson.SystemPermissionDenied{
 			ToolName: e.Denial.ToolName, ToolUseID: e.Denial.ToolUseID, Message: e.Denial.Reason,
-			SessionID: n.Facts.SessionID, UUID: streamjson.NewUUID(),
+			SessionID: n.Facts.SessionID, UUID: streamjson.NewUUID(), Extra: agentMembers(from),
 		})
 	case *agent.ToolEnded:
-		n.send(n.Facts.toolResult(e))
+		n.send(n.Facts.toolResult(from, e))
 	case *agent.Noted:
-		n.send(&streamjson.UserLine{
-			Message:   streamjson.UserMessage{Content: streamjson.BlockContent(streamjson.TextBlock{Text: e.Text})},
-			SessionID: n.Facts.SessionID, UUID: e.UUID, IsSynthetic: true,
-		})
+		n.noted(from, e)
 	case *agent.Appended:
-		n.send(&streamjson.System{Subtype: "user_appended", SessionID: n.Facts.SessionID, UUID: streamjson.NewUUID(),
-			Extra: members(map[string]any{"user_message_uuid": e.Input.UUID})})
+		n.appended(e)
 	case *agent.TurnEnded:
-		n.send(n.Facts.Result(e.Result))
+		n.turnEnded(from, e)
 	case *agent.ToolStarted: // the assistant frame told already
 	}
 }
+
+// isMain reports whether an event is of the main conversation.
+func isMain(from agent.Origin) bool { return from == agent.Origin{} }
+
+// speaks reports whether what from says is shown.
+func (n *Native) speaks(from agent.Origin) bool { return isMain(from) || n.Facts.forwards() }
 
 // send writes one frame, made to fit.
 func (n *Native) send(m streamjson.Message) {
@@ -113,31 +82,70 @@ func (n *Native) send(m streamjson.Message) {
 }
 
 // event writes a stream_event if they are wanted.
-func (n *Native) event(e streamjson.Event) {
-	if n.Partial {
-		_ = n.Out.Send(&streamjson.StreamEvent{Event: e, SessionID: n.Facts.SessionID})
+func (n *Native) event(from agent.Origin, e streamjson.Event) {
+	if n.Partial && n.speaks(from) {
+		_ = n.Out.Send(&streamjson.StreamEvent{Event: e, ParentToolUseID: from.ParentToolUseID, SessionID: n.Facts.SessionID})
 	}
 }
 
-func (n *Native) blockDelta(ctx context.Context, e *agent.BlockDelta) {
-	if !n.Partial {
+func (n *Native) turnStarted(from agent.Origin, e *agent.TurnStarted) {
+	switch {
+	case isMain(from):
+		n.send(n.Facts.init(e))
+	case n.speaks(from):
+		n.send(n.Facts.prompt(from, e))
+	}
+}
+
+// turnEnded writes the result of a turn; that of a sub-agent is the result of
+// the call that started it.
+func (n *Native) turnEnded(from agent.Origin, e *agent.TurnEnded) {
+	if !isMain(from) {
+		delete(n.supersedes, from.AgentID)
 		return
 	}
-	kind := streamjson.DeltaText
-	switch e.Kind {
-	case model.DeltaThinking:
-		kind = streamjson.DeltaThinking
-	case model.DeltaToolInput:
-		kind = streamjson.DeltaInputJSON
-	case model.DeltaSignature:
-		kind = streamjson.DeltaSignature
+	n.send(n.Facts.Result(e.Result))
+}
+
+func (n *Native) messageStarted(from agent.Origin, e *agent.MessageStarted) {
+	if len(e.Supersedes) > 0 {
+		if n.supersedes == nil {
+			n.supersedes = map[string][]string{}
+		}
+		n.supersedes[from.AgentID] = append(n.supersedes[from.AgentID], e.Supersedes...)
 	}
-	for text := e.Text; text != ""; {
+	n.event(from, streamjson.MessageStart{Message: streamjson.AssistantMessage{ID: e.MessageID, Model: e.Model}})
+}
+
+func (n *Native) blockDelta(ctx context.Context, from agent.Origin, e *agent.BlockDelta) {
+	if n.Partial && n.speaks(from) {
+		sendDelta(ctx, n.Out, &n.delta, streamjson.StreamDelta{
+			SessionID: n.Facts.SessionID, ParentToolUseID: from.ParentToolUseID, Index: e.Index, Kind: deltaKind(e.Kind), Text: e.Text,
+		})
+	}
+}
+
+func deltaKind(k model.DeltaKind) streamjson.DeltaKind {
+	switch k {
+	case model.DeltaThinking:
+		return streamjson.DeltaThinking
+	case model.DeltaToolInput:
+		return streamjson.DeltaInputJSON
+	case model.DeltaSignature:
+		return streamjson.DeltaSignature
+	}
+	return streamjson.DeltaText
+}
+
+// sendDelta writes d in pieces that fit a frame, each in buf.
+func sendDelta(ctx context.Context, out Output, buf *streamjson.StreamDelta, d streamjson.StreamDelta) {
+	for text := d.Text; text != ""; {
 		head := cut(text, maxDelta)
 		text = text[len(head):]
-		n.delta = streamjson.StreamDelta{SessionID: n.Facts.SessionID, Index: e.Index, Kind: kind, Text: head}
-		if n.Out.SendDelta(ctx, &n.delta) != nil && ctx.Err() != nil {
-			_ = n.Out.Send(&n.delta) // the turn ended while the queue was full: nothing is lost
+		*buf = d
+		buf.Text = head
+		if out.SendDelta(ctx, buf) != nil && ctx.Err() != nil {
+			_ = out.Send(buf) // the turn ended while the queue was full: nothing is lost
 		}
 	}
 }
@@ -154,144 +162,82 @@ func cut(s string, max int) string {
 	return s[:i]
 }
 
-func (n *Native) assistant(e *agent.BlockEnded) {
+func (n *Native) assistant(from agent.Origin, e *agent.BlockEnded) {
+	if _, calls := e.Block.(model.ToolUse); !calls && !n.speaks(from) {
+		return
+	}
 	a := &streamjson.Assistant{
 		Message: streamjson.AssistantMessage{
 			ID: e.MessageID, Model: e.Model, Content: streamjson.Blocks{toWire(e.Block)}, Usage: toUsage(e.Usage),
 		},
-		SessionID: n.Facts.SessionID, UUID: e.UUID,
+		ParentToolUseID: from.ParentToolUseID, SessionID: n.Facts.SessionID, UUID: e.UUID,
 	}
-	n.supersede(a)
+	n.supersede(from, a)
 	n.send(a)
 }
 
-// supersede tells with a which frames are void, if any are.
-func (n *Native) supersede(a *streamjson.Assistant) {
-	if len(n.supersedes) > 0 {
-		a.Extra = members(map[string]any{"supersedes": n.supersedes})
-		n.supersedes = nil
+// supersede tells with a which frames are void, if any are, and whose a is.
+func (n *Native) supersede(from agent.Origin, a *streamjson.Assistant) {
+	extra := agentFields(from)
+	if void := n.supersedes[from.AgentID]; len(void) > 0 {
+		extra["supersedes"] = void
+		delete(n.supersedes, from.AgentID)
 	}
+	a.Extra = members(extra)
 }
 
-func (n *Native) messageEnded(e *agent.MessageEnded) {
-	n.event(streamjson.MessageDelta{StopReason: string(e.Stop), Usage: streamjson.DeltaUsage{
+func (n *Native) messageEnded(from agent.Origin, e *agent.MessageEnded) {
+	n.event(from, streamjson.MessageDelta{StopReason: string(e.Stop), Usage: streamjson.DeltaUsage{
 		InputTokens: e.Usage.InputTokens, OutputTokens: e.Usage.OutputTokens,
 		CacheCreationInputTokens: e.Usage.CacheWriteTokens, CacheReadInputTokens: e.Usage.CacheReadTokens,
 	}})
-	n.event(streamjson.MessageStop{})
+	n.event(from, streamjson.MessageStop{})
 }
 
-func (n *Native) requestFailed(e *agent.RequestFailed) {
+func (n *Native) requestFailed(from agent.Origin, e *agent.RequestFailed) {
+	if !n.speaks(from) {
+		return
+	}
 	a := &streamjson.Assistant{
 		Message: streamjson.AssistantMessage{
 			ID: e.MessageID, Model: "<synthetic>", Content: streamjson.Blocks{streamjson.TextBlock{Text: e.Text}},
 		},
-		Error: wireError(e.Err), SessionID: n.Facts.SessionID, UUID: e.UUID,
+		ParentToolUseID: from.ParentToolUseID, Error: wireError(e.Err), SessionID: n.Facts.SessionID, UUID: e.UUID,
 	}
-	n.supersede(a)
+	n.supersede(from, a)
 	n.send(a)
 }
 
-// wireError is the wire's name of an API failure (wire/claude-agent-sdk.md §2.3).
-func wireError(e *model.Error) string {
-	switch e.Kind {
-	case model.ErrAuth:
-		return "authentication_failed"
-	case model.ErrQuota:
-		return "billing_error"
-	case model.ErrRateLimit:
-		return "rate_limit"
-	case model.ErrOverloaded:
-		return "overloaded"
-	case model.ErrBadRequest, model.ErrContext:
-		return "invalid_request"
-	case model.ErrNotFound:
-		return "model_not_found"
-	case model.ErrServer, model.ErrStalled, model.ErrIncomplete, model.ErrMalformed, model.ErrEmpty, model.ErrNetwork,
-		model.ErrMalformedUse:
-		return "server_error"
+func (n *Native) noted(from agent.Origin, e *agent.Noted) {
+	if !n.speaks(from) {
+		return
 	}
-	return "unknown"
+	n.send(&streamjson.UserLine{
+		Message:         streamjson.UserMessage{Content: streamjson.BlockContent(streamjson.TextBlock{Text: e.Text})},
+		ParentToolUseID: from.ParentToolUseID, SessionID: n.Facts.SessionID, UUID: e.UUID, IsSynthetic: true,
+		Extra: agentMembers(from),
+	})
 }
 
-func (f *Facts) init(e *agent.TurnStarted) *streamjson.SystemInit {
-	return &streamjson.SystemInit{
-		CWD: f.Cwd, Tools: f.Tools, Model: e.Model, PermissionMode: string(e.Mode), APIKeySource: f.KeySource,
-		Version: wireVersion, OutputStyle: "default", SessionID: f.SessionID, UUID: streamjson.NewUUID(),
-		Extra: members(map[string]any{"agent_version": f.Version, "protocol_version": "1.0", "pid": nonZero(f.PID)}),
+// appended acknowledges a line that started no turn.
+func (n *Native) appended(e *agent.Appended) {
+	if n.Facts.Dialect == streamjson.Claude {
+		return
 	}
+	n.send(&streamjson.System{Subtype: "user_appended", SessionID: n.Facts.SessionID, UUID: streamjson.NewUUID(),
+		Extra: members(map[string]any{"user_message_uuid": e.Input.UUID})})
 }
 
-func (f *Facts) retry(e *agent.RequestRetried) *streamjson.SystemAPIRetry {
+func (n *Native) retry(from agent.Origin, e *agent.RequestRetried) *streamjson.SystemAPIRetry {
 	out := &streamjson.SystemAPIRetry{
 		Attempt: e.Info.Attempt, MaxRetries: e.Info.MaxRetries, RetryDelayMS: e.Info.Delay.Milliseconds(),
-		SessionID: f.SessionID, UUID: streamjson.NewUUID(),
+		SessionID: n.Facts.SessionID, UUID: streamjson.NewUUID(),
 	}
+	extra := agentFields(from)
 	if err := e.Info.Err; err != nil {
 		out.ErrorStatus, out.Error = err.Status, wireError(err)
-		out.Extra = members(map[string]any{"message": err.Error(), "kind": string(err.Kind)})
+		extra["message"], extra["kind"] = err.Error(), string(err.Kind)
 	}
+	out.Extra = members(extra)
 	return out
-}
-
-// progress is the tool_progress frame, which has no type of its own.
-func (f *Facts) progress(e *agent.ToolProgressed) streamjson.Message {
-	return &streamjson.Unknown{Type: "tool_progress", Raw: members(map[string]any{
-		"type": "tool_progress", "tool_use_id": e.ToolUseID, "tool_name": e.Name,
-		"parent_tool_use_id": (*string)(nil), "elapsed_time_seconds": e.Elapsed.Seconds(),
-		"output_bytes": e.Progress.Bytes, "output_lines": e.Progress.Lines, "text": cut(e.Progress.Text, 2000),
-		"session_id": f.SessionID, "uuid": streamjson.NewUUID(),
-	})}
-}
-
-func (f *Facts) toolResult(e *agent.ToolEnded) *streamjson.UserLine {
-	res := e.Result
-	return &streamjson.UserLine{
-		Message: streamjson.UserMessage{Content: streamjson.BlockContent(streamjson.ToolResultBlock{
-			ToolUseID: res.ToolUseID, Content: resultContent(res.Blocks), IsError: res.IsError,
-		})},
-		ToolUseResult: e.Display, SessionID: f.SessionID, UUID: e.UUID,
-	}
-}
-
-// resultContent is a plain string when there is only one text.
-func resultContent(blocks []model.Block) streamjson.Content {
-	if len(blocks) == 1 {
-		if t, ok := blocks[0].(model.Text); ok {
-			return streamjson.TextContent(t.Text)
-		}
-	}
-	list := make([]streamjson.Block, len(blocks))
-	for i, b := range blocks {
-		list[i] = toWire(b)
-	}
-	return streamjson.BlockContent(list...)
-}
-
-func toWire(b model.Block) streamjson.Block {
-	switch b := b.(type) {
-	case model.Text:
-		return streamjson.TextBlock{Text: b.Text}
-	case model.Thinking:
-		if b.Redacted != "" {
-			return streamjson.RedactedThinkingBlock{Data: b.Redacted}
-		}
-		return streamjson.ThinkingBlock{Thinking: b.Text, Signature: b.Sig.Value}
-	case model.ToolUse:
-		return streamjson.ToolUseBlock{ID: b.ID, Name: b.Name, Input: b.Input}
-	case model.ToolResult:
-		return streamjson.ToolResultBlock{ToolUseID: b.ToolUseID, Content: resultContent(b.Blocks), IsError: b.IsError}
-	case model.Image:
-		if b.URL != "" {
-			return streamjson.ImageBlock{Source: streamjson.Source{Type: "url", URL: b.URL}}
-		}
-		return streamjson.ImageBlock{Source: streamjson.Source{
-			Type: "base64", MediaType: b.MediaType, Data: base64.StdEncoding.EncodeToString(b.Data),
-		}}
-	case model.Document:
-		return streamjson.DocumentBlock{Title: b.Name, Source: streamjson.Source{
-			Type: "base64", MediaType: b.MediaType, Data: base64.StdEncoding.EncodeToString(b.Data),
-		}}
-	}
-	panic("session: unknown block")
 }

@@ -18,7 +18,10 @@ type Text struct {
 }
 
 // Event implements Projector.
-func (p *Text) Event(_ context.Context, _ agent.Origin, e agent.Event) {
+func (p *Text) Event(_ context.Context, from agent.Origin, e agent.Event) {
+	if !isMain(from) {
+		return
+	}
 	switch e := e.(type) {
 	case *agent.RequestRetried:
 		fmt.Fprintf(p.Err, "%v; trying again in %s\n", e.Info.Err, e.Info.Delay.Round(100*time.Millisecond))
@@ -60,8 +63,8 @@ type JSON struct {
 
 // Event implements Projector. The object is whole, whatever its size: the
 // limit on frames is for hosts that read line by line.
-func (p *JSON) Event(_ context.Context, _ agent.Origin, e agent.Event) {
-	if ended, ok := e.(*agent.TurnEnded); ok {
+func (p *JSON) Event(_ context.Context, from agent.Origin, e agent.Event) {
+	if ended, ok := e.(*agent.TurnEnded); ok && isMain(from) {
 		_ = p.Out.Send(p.Facts.Result(ended.Result))
 	}
 }

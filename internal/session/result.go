@@ -27,6 +27,9 @@ func (f *Facts) Result(r agent.Result) *streamjson.Result {
 	if r.Subtype != agent.Success && out.Errors == nil {
 		out.Errors = []string{}
 	}
+	if r.Subtype != agent.Success && f.Dialect == streamjson.Claude {
+		out.Result = "" // its hosts take a result that is there for the answer
+	}
 	out.Extra = members(map[string]any{
 		"queued_turn_count":     nonZero(r.Queued),
 		"ttft_ms":               nonZero(int(r.FirstToken.Milliseconds())),

@@ -43,13 +43,10 @@ func Run(ctx context.Context, cfg Config) Outcome {
 	if cfg.Lines != nil {
 		wg.Go(func() { s.read(ctx) }) // ends at EOF, or by Unblock below
 	}
-	cfg.Conversation.Run(ctx, func(ctx context.Context, from agent.Origin, e agent.Event) {
-		if ended, ok := e.(*agent.TurnEnded); ok {
-			s.out.Last = ended.Result
-			s.out.Turns++
-		}
-		cfg.Projector.Event(ctx, from, e)
-	})
+	cfg.Conversation.Run(ctx, s.event)
+	if c, ok := cfg.Projector.(Closer); ok {
+		c.Close()
+	}
 	if cfg.Lines != nil {
 		cfg.Unblock()
 		wg.Wait()
@@ -60,6 +57,17 @@ func Run(ctx context.Context, cfg Config) Outcome {
 type session struct {
 	cfg Config
 	out Outcome
+	mu  sync.Mutex // held for an event: sub-agents that run side by side take turns
+}
+
+func (s *session) event(ctx context.Context, from agent.Origin, e agent.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ended, ok := e.(*agent.TurnEnded); ok && isMain(from) {
+		s.out.Last = ended.Result
+		s.out.Turns++
+	}
+	s.cfg.Projector.Event(ctx, from, e)
 }
 
 // read routes lines until there are no more. It never waits for what it

@@ -66,7 +66,7 @@ func newConversation() (*agent.Conversation, *Facts) {
 			return agent.Model{Provider: talker{}, ProviderName: "fake", Name: "m", Display: "m"}, nil
 		},
 	})
-	return c, &Facts{SessionID: "s", Cwd: "/w", Ledger: ledger, Tools: []string{"read_file"}}
+	return c, &Facts{SessionID: "s", Cwd: "/w", Ledger: ledger, Tools: func() []string { return []string{"read_file"} }}
 }
 
 // runLines runs a session over input and returns its lines, decoded.

@@ -1,0 +1,90 @@
+package session
+
+import (
+	"github.com/agentcli/agent/internal/agent"
+	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/streamjson"
+)
+
+// agentFields are the members that say which sub-agent a frame is of; none for
+// the main conversation.
+func agentFields(from agent.Origin) map[string]any {
+	m := map[string]any{}
+	if from.AgentID != "" {
+		m["agent_id"] = from.AgentID
+	}
+	if from.AgentType != "" {
+		m["subagent_type"] = from.AgentType
+	}
+	return m
+}
+
+func agentMembers(from agent.Origin) []byte {
+	if isMain(from) {
+		return nil
+	}
+	return members(agentFields(from))
+}
+
+// wireError is the wire's name of an API failure (wire/claude-agent-sdk.md §2.3).
+func wireError(e *model.Error) string {
+	switch e.Kind {
+	case model.ErrAuth:
+		return "authentication_failed"
+	case model.ErrQuota:
+		return "billing_error"
+	case model.ErrRateLimit:
+		return "rate_limit"
+	case model.ErrOverloaded:
+		return "overloaded"
+	case model.ErrBadRequest, model.ErrContext:
+		return "invalid_request"
+	case model.ErrNotFound:
+		return "model_not_found"
+	case model.ErrServer, model.ErrStalled, model.ErrIncomplete, model.ErrMalformed, model.ErrEmpty, model.ErrNetwork,
+		model.ErrMalformedUse:
+		return "server_error"
+	}
+	return "unknown"
+}
+
+// prompt is the frame with what a sub-agent was told.
+func (f *Facts) prompt(from agent.Origin, e *agent.TurnStarted) *streamjson.UserLine {
+	return &streamjson.UserLine{
+		Message:         streamjson.UserMessage{Content: streamjson.BlockContent(toWireBlocks(e.Input.Blocks)...)},
+		ParentToolUseID: from.ParentToolUseID, SessionID: f.SessionID, UUID: e.Input.UUID, Extra: agentMembers(from),
+	}
+}
+
+// progress is the tool_progress frame, which has no type of its own.
+func (f *Facts) progress(from agent.Origin, e *agent.ToolProgressed) streamjson.Message {
+	var parent any = (*string)(nil)
+	if from.ParentToolUseID != "" {
+		parent = from.ParentToolUseID
+	}
+	return &streamjson.Unknown{Type: "tool_progress", Raw: members(map[string]any{
+		"type": "tool_progress", "tool_use_id": e.ToolUseID, "tool_name": e.Name,
+		"parent_tool_use_id": parent, "elapsed_time_seconds": e.Elapsed.Seconds(),
+		"output_bytes": e.Progress.Bytes, "output_lines": e.Progress.Lines, "text": cut(e.Progress.Text, 2000),
+		"session_id": f.SessionID, "uuid": streamjson.NewUUID(),
+	})}
+}
+
+func (f *Facts) toolResult(from agent.Origin, e *agent.ToolEnded) *streamjson.UserLine {
+	res := e.Result
+	return &streamjson.UserLine{
+		Message: streamjson.UserMessage{Content: streamjson.BlockContent(streamjson.ToolResultBlock{
+			ToolUseID: res.ToolUseID, Content: resultContent(res.Blocks), IsError: res.IsError,
+		})},
+		ParentToolUseID: from.ParentToolUseID, ToolUseResult: e.Display, SessionID: f.SessionID, UUID: e.UUID,
+		Extra: agentMembers(from),
+	}
+}
+
+func toWireBlocks(blocks []model.Block) []streamjson.Block {
+	list := make([]streamjson.Block, len(blocks))
+	for i, b := range blocks {
+		list[i] = toWire(b)
+	}
+	return list
+}
