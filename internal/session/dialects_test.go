@@ -219,7 +219,7 @@ func TestQwenResults(t *testing.T) {
 	out := &sink{}
 	q := &Qwen{Facts: qwenFacts(0, 0, 0), Out: out}
 	denial := agent.Denial{ToolName: "write_file", ToolUseID: "t", Input: json.RawMessage(`{"a":1}`), Reason: "a rule"}
-	host := agent.Denial{ToolName: "edit", ToolUseID: "u", Reason: "[Operation Cancelled] Reason: no"}
+	host := agent.Denial{ToolName: "edit", ToolUseID: "u", Source: agent.ByHost}
 	got := project(t, q, out, agent.Origin{},
 		&agent.ToolDenied{Denial: denial}, &agent.ToolDenied{Denial: host},
 		&agent.TurnEnded{Result: agent.Result{Subtype: agent.ErrorDuringExecution, Terminal: agent.AbortedTools, Text: "half"}},
@@ -453,7 +453,7 @@ func randomEvent(r *rand.Rand) agent.Event {
 		u.Input = nil
 		block = u
 	}
-	switch r.IntN(14) {
+	switch r.IntN(18) {
 	case 0:
 		return &agent.TurnStarted{Model: text, Mode: policy.ModeDontAsk, Input: agent.Input{Blocks: []model.Block{model.Text{Text: text}}}}
 	case 1:
@@ -480,6 +480,14 @@ func randomEvent(r *rand.Rand) agent.Event {
 		return toolEnded("t", "Bash", text, r.IntN(2) == 0, "")
 	case 12:
 		return &agent.Noted{Text: text}
+	case 13:
+		return &agent.ModelFallback{From: text, To: text}
+	case 14:
+		return &agent.ModeChanged{New: policy.ModeYolo}
+	case 15:
+		return &agent.ConversationReset{Old: text, New: "n"}
+	case 16:
+		return &agent.TurnEnded{Result: agent.Result{Deferred: &model.ToolUse{Input: json.RawMessage(text)}, Structured: json.RawMessage(`[1]`)}}
 	}
 	return &agent.TurnEnded{Result: agent.Result{Subtype: agent.Success, Text: text}}
 }
@@ -530,5 +538,37 @@ func checkLines(t *testing.T, d streamjson.Dialect, format Format, from []agent.
 	}
 	if format == FormatStream && turns != results {
 		t.Errorf("%s: %d turns, %d results", d, turns, results)
+	}
+}
+
+func TestChangesInClaude(t *testing.T) {
+	t.Parallel()
+	out := &sink{}
+	n := &Native{Facts: claudeFacts(), Out: out, Replay: true}
+	prompt := agent.Input{UUID: "u", Blocks: []model.Block{model.Text{Text: "hi"}}}
+	told := prompt
+	told.Injected, told.Origin = true, json.RawMessage(`{"kind":"task-notification"}`)
+	got := project(t, n, out, agent.Origin{},
+		&agent.ModeChanged{New: policy.ModeAutoEdit}, &agent.ConversationReset{Old: "s", New: "n"},
+		&agent.TurnStarted{Input: prompt}, &agent.TurnStarted{Input: told},
+		&agent.TurnEnded{Result: agent.Result{Deferred: &model.ToolUse{ID: "t", Name: "Bash"}}})
+	if got[0]["permissionMode"] != "acceptEdits" || got[0]["status"] != nil {
+		t.Errorf("status = %v", got[0])
+	}
+	recorded := golden(t, "claude.jsonl")
+	if diff := cmp.Diff(shape(recorded[len(recorded)-3], ""), shape(got[1], "")); diff != "" {
+		t.Error(diff)
+	}
+	if got[1]["session_id"] != "s" || got[2]["session_id"] != "n" {
+		t.Errorf("the old conversation ends with %v, the new one begins with %v", got[1], got[2])
+	}
+	if got[3]["isReplay"] != true || got[3]["uuid"] != "u" || got[5]["isSynthetic"] != true || got[5]["origin"] == nil {
+		t.Errorf("replay %v, injected %v", got[3], got[5])
+	}
+	if d, ok := got[6]["deferred_tool_use"].(map[string]any); !ok || d["name"] != "Bash" {
+		t.Errorf("result = %v", got[6])
+	}
+	if sub := project(t, n, out, agent.Origin{AgentID: "a"}, &agent.ModeChanged{}); len(sub) != 0 {
+		t.Errorf("a sub-agent's mode: %v", sub)
 	}
 }

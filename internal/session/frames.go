@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/streamjson"
 )
 
@@ -49,11 +50,46 @@ func wireError(e *model.Error) string {
 }
 
 // prompt is the frame with what a sub-agent was told.
-func (f *Facts) prompt(from agent.Origin, e *agent.TurnStarted) *streamjson.UserLine {
+func (f *Facts) prompt(from agent.Origin, in *agent.Input) *streamjson.UserLine {
 	return &streamjson.UserLine{
-		Message:         streamjson.UserMessage{Content: streamjson.BlockContent(toWireBlocks(e.Input.Blocks)...)},
-		ParentToolUseID: from.ParentToolUseID, SessionID: f.SessionID, UUID: e.Input.UUID, Extra: agentMembers(from),
+		Message:         streamjson.UserMessage{Content: streamjson.BlockContent(toWireBlocks(in.Blocks)...)},
+		ParentToolUseID: from.ParentToolUseID, SessionID: f.SessionID, UUID: in.UUID, Extra: agentMembers(from),
 	}
+}
+
+// ModeStatus is the frame that tells of a new permission mode, in the native
+// dialect and in claude's; the others have none.
+func (f *Facts) ModeStatus(m policy.Mode) streamjson.Message {
+	return &streamjson.SystemStatus{
+		PermissionMode: policy.ModeName(string(f.Dialect), m), SessionID: f.SessionID, UUID: streamjson.NewUUID(),
+	}
+}
+
+// ModelStatus is the frame that tells of a new model, in the same dialects.
+func (f *Facts) ModelStatus(name string) streamjson.Message {
+	return &streamjson.SystemStatus{Model: name, SessionID: f.SessionID, UUID: streamjson.NewUUID()}
+}
+
+// fallback is the frame that tells that another model stands in.
+func (f *Facts) fallback(e *agent.ModelFallback) streamjson.Message {
+	why := ""
+	if e.Err != nil {
+		why = ": " + e.Err.Error()
+	}
+	return &streamjson.System{Subtype: "informational", SessionID: f.SessionID, UUID: streamjson.NewUUID(),
+		Extra: members(map[string]any{
+			"content": "Switched from " + e.From + " to " + e.To + why, "level": "warning",
+			"from_model": e.From, "to_model": e.To,
+		})}
+}
+
+// reset is the frame between two conversations; it is the last of the old one.
+func (f *Facts) reset(e *agent.ConversationReset) streamjson.Message {
+	f.SessionID = e.New
+	return &streamjson.Unknown{Type: "conversation_reset", Raw: members(map[string]any{
+		"type": "conversation_reset", "new_conversation_id": e.New, "session_id": e.Old,
+		"uuid": streamjson.NewUUID(), "trigger": "clear",
+	})}
 }
 
 // progress is the tool_progress frame, which has no type of its own.

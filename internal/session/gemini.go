@@ -105,6 +105,10 @@ func (g *Gemini) Event(_ context.Context, from agent.Origin, e agent.Event) {
 		if e.Info.Err != nil {
 			g.problem("warning", e.Info.Err.Error())
 		}
+	case *agent.ModelFallback:
+		g.problem("warning", e.From+" can't be used: "+e.To+" answers instead")
+	case *agent.ConversationReset:
+		g.Facts.SessionID = e.New
 	case *agent.ToolEnded:
 		g.toolResult(e)
 	case *agent.TurnEnded:

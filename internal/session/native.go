@@ -22,6 +22,7 @@ type Native struct {
 	Facts   *Facts
 	Out     Output
 	Partial bool // write stream_event frames
+	Replay  bool // repeat the user's lines as their turns begin
 
 	supersedes map[string][]string // by agent: for its next assistant frame
 	delta      streamjson.StreamDelta
@@ -63,6 +64,8 @@ func (n *Native) Event(ctx context.Context, from agent.Origin, e agent.Event) {
 		n.noted(from, e)
 	case *agent.Appended:
 		n.appended(e)
+	case *agent.ModelFallback, *agent.ModeChanged, *agent.ModelChanged, *agent.ConversationReset:
+		n.changed(from, e)
 	case *agent.TurnEnded:
 		n.turnEnded(from, e)
 	case *agent.ToolStarted: // the assistant frame told already
@@ -92,9 +95,21 @@ func (n *Native) turnStarted(from agent.Origin, e *agent.TurnStarted) {
 	switch {
 	case isMain(from):
 		n.send(n.Facts.init(e))
+		n.opening(&e.Input)
 	case n.speaks(from):
-		n.send(n.Facts.prompt(from, e))
+		n.send(n.Facts.prompt(from, &e.Input))
 	}
+}
+
+// opening writes what a turn begins with, if it is to be shown: what the
+// program put in itself, or the user's line once more.
+func (n *Native) opening(in *agent.Input) {
+	if len(in.Blocks) == 0 || !in.Injected && !n.Replay {
+		return
+	}
+	line := n.Facts.prompt(agent.Origin{}, in)
+	line.IsSynthetic, line.IsReplay, line.Origin = in.Injected, !in.Injected, in.Origin
+	n.send(line)
 }
 
 // turnEnded writes the result of a turn; that of a sub-agent is the result of
@@ -221,6 +236,7 @@ func (n *Native) noted(from agent.Origin, e *agent.Noted) {
 
 // appended acknowledges a line that started no turn.
 func (n *Native) appended(e *agent.Appended) {
+	n.opening(&e.Input)
 	if n.Facts.Dialect == streamjson.Claude {
 		return
 	}
@@ -240,4 +256,22 @@ func (n *Native) retry(from agent.Origin, e *agent.RequestRetried) *streamjson.S
 	}
 	out.Extra = members(extra)
 	return out
+}
+
+// changed tells of another model, mode or conversation. What happens to a
+// sub-agent is no change of the session.
+func (n *Native) changed(from agent.Origin, e agent.Event) {
+	if !isMain(from) {
+		return
+	}
+	switch e := e.(type) {
+	case *agent.ModeChanged:
+		n.send(n.Facts.ModeStatus(e.New))
+	case *agent.ModelChanged:
+		n.send(n.Facts.ModelStatus(e.New))
+	case *agent.ModelFallback:
+		n.send(n.Facts.fallback(e))
+	case *agent.ConversationReset:
+		n.send(n.Facts.reset(e))
+	}
 }

@@ -64,7 +64,13 @@ type JSON struct {
 // Event implements Projector. The object is whole, whatever its size: the
 // limit on frames is for hosts that read line by line.
 func (p *JSON) Event(_ context.Context, from agent.Origin, e agent.Event) {
-	if ended, ok := e.(*agent.TurnEnded); ok && isMain(from) {
-		_ = p.Out.Send(p.Facts.Result(ended.Result))
+	if !isMain(from) {
+		return
+	}
+	switch e := e.(type) {
+	case *agent.ConversationReset:
+		p.Facts.SessionID = e.New
+	case *agent.TurnEnded:
+		_ = p.Out.Send(p.Facts.Result(e.Result))
 	}
 }

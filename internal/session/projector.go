@@ -49,6 +49,7 @@ type ProjectorOptions struct {
 	Out     Output
 	Err     io.Writer // FormatText: what went wrong
 	Partial bool      // FormatStream: frames for pieces of messages too
+	Replay  bool      // FormatStream: repeat the user's lines, where the dialect has that
 }
 
 // NewProjector returns the projector for a format in the dialect of its Facts.
@@ -71,5 +72,5 @@ func NewProjector(o ProjectorOptions) Projector {
 	case streamjson.Gemini:
 		return &Gemini{Facts: o.Facts, Out: o.Out}
 	}
-	return &Native{Facts: o.Facts, Out: o.Out, Partial: o.Partial}
+	return &Native{Facts: o.Facts, Out: o.Out, Partial: o.Partial, Replay: o.Replay}
 }

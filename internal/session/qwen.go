@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"strings"
 
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/model"
@@ -68,6 +67,10 @@ func (q *Qwen) Event(ctx context.Context, from agent.Origin, e agent.Event) {
 		q.progress(from, e)
 	case *agent.ToolDenied:
 		q.denied(e)
+	case *agent.ModelFallback:
+		q.fallback(from, e)
+	case *agent.ConversationReset:
+		q.Facts.SessionID = e.New
 	case *agent.ToolEnded:
 		q.breakOff(from)
 		q.toolResult(from, e.UUID, e.Result.ToolUseID, e.Result.IsError, qwenText64(e))
@@ -89,10 +92,7 @@ func (q *Qwen) event(from agent.Origin, e streamjson.Event) {
 
 func (q *Qwen) turnStarted(from agent.Origin, e *agent.TurnStarted) {
 	if !isMain(from) {
-		q.frame("user", qwenUser{
-			Type: "user", UUID: streamjson.NewUUID(), SessionID: q.Facts.SessionID, Parent: parent(from),
-			Message: qwenUserMessage{"user", []any{qwenText{"text", joinTexts(e.Input.Blocks)}}},
-		})
+		q.told(from, &e.Input)
 		return
 	}
 	q.model = e.Model
@@ -105,6 +105,17 @@ func (q *Qwen) turnStarted(from agent.Origin, e *agent.TurnStarted) {
 		Tools: list(q.Facts.Tools), Servers: servers, Model: e.Model,
 		Mode: policy.ModeName(string(streamjson.Qwen), e.Mode), Commands: list(q.Facts.SlashCommands),
 		Version: qwenVersion, Agents: list(q.Facts.Agents),
+	})
+	if e.Input.Injected && len(e.Input.Blocks) > 0 {
+		q.told(from, &e.Input)
+	}
+}
+
+// told shows what the program, and not the user, put in.
+func (q *Qwen) told(from agent.Origin, in *agent.Input) {
+	q.frame("user", qwenUser{
+		Type: "user", UUID: streamjson.NewUUID(), SessionID: q.Facts.SessionID, Parent: parent(from),
+		Message: qwenUserMessage{"user", []any{qwenText{"text", joinTexts(in.Blocks)}}},
 	})
 }
 
@@ -338,10 +349,20 @@ func (q *Qwen) progress(from agent.Origin, e *agent.ToolProgressed) {
 	})})
 }
 
-// denied books a denial by a rule or mode; what the host denied itself is not
-// listed.
+func (q *Qwen) fallback(from agent.Origin, e *agent.ModelFallback) {
+	if !isMain(from) {
+		return
+	}
+	f := qwenFallback{From: e.From, To: e.To, Index: e.Index}
+	if e.Err != nil {
+		f.Status = e.Err.Status
+	}
+	q.system("model_fallback", f)
+}
+
+// denied books a denial; what the host denied itself is not listed.
 func (q *Qwen) denied(e *agent.ToolDenied) {
-	if !strings.HasPrefix(e.Denial.Reason, "[Operation Cancelled]") {
+	if s := e.Denial.Source; s != agent.ByHost && s != agent.ByInterrupt {
 		q.denials = append(q.denials, qwenDenial{e.Denial.ToolName, e.Denial.ToolUseID, object(e.Denial.Input)})
 	}
 }
@@ -377,7 +398,7 @@ func (q *Qwen) result(r agent.Result) qwenResult {
 		Usage: usage, Denials: append([]qwenDenial{}, q.denials...),
 	}
 	if r.Subtype == agent.Success && !r.IsError {
-		out.Result = &r.Text
+		out.Result, out.Structured = &r.Text, r.Structured
 		return out
 	}
 	out.IsError, out.Subtype = true, string(agent.ErrorDuringExecution)

@@ -128,6 +128,14 @@ type (
 		Usage      qwenUsage    `json:"usage"`
 		Denials    []qwenDenial `json:"permission_denials"`
 		Error      *qwenProblem `json:"error,omitempty"`
+
+		Structured json.RawMessage `json:"structured_result,omitempty"`
+	}
+	qwenFallback struct {
+		From   string `json:"fromModel"`
+		To     string `json:"toModel"`
+		Status int    `json:"statusCode"`
+		Index  int    `json:"fallbackIndex"`
 	}
 	qwenDenial struct {
 		ToolName  string          `json:"tool_name"`

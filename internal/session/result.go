@@ -30,12 +30,16 @@ func (f *Facts) Result(r agent.Result) *streamjson.Result {
 	if r.Subtype != agent.Success && f.Dialect == streamjson.Claude {
 		out.Result = "" // its hosts take a result that is there for the answer
 	}
-	out.Extra = members(map[string]any{
+	extra := map[string]any{
 		"queued_turn_count":     nonZero(r.Queued),
 		"ttft_ms":               nonZero(int(r.FirstToken.Milliseconds())),
 		"local_command":         r.Local,
 		"transcript_unwritable": r.Unsaved,
-	})
+	}
+	if u := r.Deferred; u != nil {
+		extra["deferred_tool_use"] = deferred{u.ID, u.Name, object(u.Input)}
+	}
+	out.Extra = members(extra)
 	return out
 }
 
@@ -92,4 +96,11 @@ func toDenials(list []agent.Denial) []streamjson.PermissionDenial {
 		out[i] = streamjson.PermissionDenial{ToolName: d.ToolName, ToolUseID: d.ToolUseID, ToolInput: d.Input}
 	}
 	return out
+}
+
+// deferred is a call that a hook put off.
+type deferred struct {
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
 }
