@@ -180,23 +180,32 @@ func (c *Conversation) CloseInput() { c.inbox.close() }
 // With cancelQueued the inputs that would stay are taken away instead and
 // returned as cancelled: the caller tells their sender, they get no result.
 func (c *Conversation) Interrupt(cause error, cancelQueued bool) (queued, cancelled []string) {
+	c.InterruptAfter(cause, cancelQueued, func(q, gone []string) { queued, cancelled = q, gone })
+	return queued, cancelled
+}
+
+// InterruptAfter is Interrupt that tells receipt, before anything ends, what
+// stays queued and what is taken away. receipt must not block or call the
+// conversation.
+func (c *Conversation) InterruptAfter(cause error, cancelQueued bool, receipt func(queued, cancelled []string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	queued, first := c.inbox.pending()
-	switch {
-	case c.cancel != nil:
-		c.cancel(cause)
-	case c.working:
-		c.latched = cause
-	case first >= 0:
-		c.latched = cause
+	if c.cancel == nil && !c.working && first >= 0 {
 		queued = slices.Delete(queued, first, first+1)
 	}
 	if cancelQueued {
 		c.inbox.drop(queued)
-		return nil, queued
+		receipt(nil, queued)
+	} else {
+		receipt(queued, nil)
 	}
-	return queued, nil
+	switch {
+	case c.cancel != nil:
+		c.cancel(cause)
+	case c.working || first >= 0:
+		c.latched = cause
+	}
 }
 
 // History returns the conversation so far. Only what the worker calls may call

@@ -131,15 +131,17 @@ const (
 
 // ContinueLast starts a turn that goes on where an interrupted one stopped,
 // without a new message of the user. It is refused while a turn runs or waits,
-// and when the last one came to its end.
-func (c *Conversation) ContinueLast() (accepted bool, how Interruption) {
+// and when the last one came to its end. receipt is told before the turn
+// begins; it must not block or call the conversation.
+func (c *Conversation) ContinueLast(receipt func(accepted bool, how Interruption)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.working || c.inbox.len() > 0 || c.resumable == None {
-		return false, None
+	if c.working || c.inbox.len() > 0 || c.resumable == None || c.inbox.isClosed() {
+		receipt(false, None)
+		return
 	}
-	in := Input{UUID: uuid.NewString(), Injected: true, Origin: []byte(`{"kind":"auto-continuation"}`)}
-	return c.inbox.put(in), c.resumable
+	receipt(true, c.resumable)
+	c.inbox.put(Input{UUID: uuid.NewString(), Injected: true, Origin: []byte(`{"kind":"auto-continuation"}`)})
 }
 
 // interruption tells from a history how its last turn ended.

@@ -84,6 +84,12 @@ func (b *inbox) close() {
 	b.wake()
 }
 
+func (b *inbox) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
 // wake is called with mu held.
 func (b *inbox) wake() {
 	select {
