@@ -157,9 +157,10 @@ type Shell interface {
 
 // Files are the files that the tools may read.
 type Files interface {
-	// ReadFile returns the text of a file, or the list of a directory, bounded.
-	// The error is fs.ErrNotExist when nothing is there, and another one when
-	// it lies outside of the allowed directories.
+	// ReadFile returns the text of a file, or the list of a directory, bounded,
+	// if policy allows a call of the read tool for it: a command's file may name
+	// secrets. The error is fs.ErrNotExist when nothing is there, and another one
+	// when it was denied or lies outside of the allowed directories.
 	ReadFile(ctx context.Context, path string) (string, error)
 	// FindFiles returns paths that fit what was typed of one, the best first, at
 	// most limit; those that ignore files name are left out. It returns what it
