@@ -296,11 +296,13 @@ func (c *Conversation) idle(r *Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancel, c.working, c.latched = nil, false, nil
-	switch {
-	case r.Subtype == Success && !r.IsError && !r.Local:
+	switch how := interruption(c.history); {
+	case r.ModelCalls > 0 && r.Subtype == Success && !r.IsError:
 		c.resumable = None
+	case how == None && r.ModelCalls > 0: // the answer broke off
+		c.resumable = InterruptedTurn
 	default:
-		c.resumable = interruption(c.history)
+		c.resumable = how
 	}
 }
 
