@@ -132,10 +132,10 @@ func TestOutputsOfEachEvent(t *testing.T) {
 			if e != PermissionRequest {
 				return "{}"
 			}
-			return specific(e, `"decision":{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"setMode"}]}`)
+			return specific(e, `"decision":{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"setMode","mode":"plan"}]}`)
 		}, func(e Event, o *Outcome) {
 			if e == PermissionRequest {
-				o.Answer = &PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"a":1}`), UpdatedPermissions: json.RawMessage(`[{"type":"setMode"}]`)}
+				o.Answer = &PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"a":1}`), Updates: []policy.Update{{Type: policy.UpdateSetMode, Mode: policy.ModePlan, Destination: policy.ToSession}}}
 			}
 		}},
 		{"request denied", func(e Event) string {
@@ -216,6 +216,7 @@ func TestBadWordsOfOneEvent(t *testing.T) {
 		{PermissionRequest, `{"hookSpecificOutput":{"decision":{}}}`},
 		{PermissionRequest, `{"hookSpecificOutput":{"decision":"allow"}}`},
 		{PermissionRequest, `{"hookSpecificOutput":{"decision":{"behavior":"allow","updatedPermissions":{}}}}`},
+		{PermissionRequest, `{"hookSpecificOutput":{"decision":{"behavior":"allow","updatedPermissions":[{"type":"setMode"}]}}}`},
 		{PermissionRequest, `{"hookSpecificOutput":{"decision":{"behavior":"allow","updatedInput":[]}}}`},
 	}
 	for _, tt := range tests {

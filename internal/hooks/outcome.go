@@ -37,11 +37,11 @@ func rank(p Permission) int {
 // PermissionAnswer is what a PermissionRequest hook answers in place of the
 // user.
 type PermissionAnswer struct {
-	Allow              bool
-	UpdatedInput       json.RawMessage // nil: unchanged
-	UpdatedPermissions json.RawMessage // a list of permission updates as it came; nil: none
-	Message            string          // of a denial
-	Interrupt          bool            // of a denial: the turn ends, too
+	Allow        bool
+	UpdatedInput json.RawMessage // nil: unchanged
+	Updates      []policy.Update // of the permissions, with an allow; nil: none
+	Message      string          // of a denial
+	Interrupt    bool            // of a denial: the turn ends, too
 }
 
 // Outcome is what all hooks of an event said together. The zero value is that

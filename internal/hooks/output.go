@@ -9,6 +9,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentcli/agent/internal/policy"
 )
 
 // output is what one hook said. The zero value is no opinion.
@@ -158,11 +160,8 @@ func (out *output) addAnswer(w *wireAnswer) error {
 	if a.UpdatedInput, err = inputObject(w.Updated); err != nil {
 		return err
 	}
-	if !isNull(w.Permissions) {
-		if w.Permissions.Kind() != '[' {
-			return errors.New("its updatedPermissions is not a list")
-		}
-		a.UpdatedPermissions = json.RawMessage(w.Permissions)
+	if a.Updates, err = policy.ParseUpdates(json.RawMessage(w.Permissions), "hook"); err != nil {
+		return fmt.Errorf("its updatedPermissions can't be read: %w", err)
 	}
 	out.answer = &a
 	return nil
