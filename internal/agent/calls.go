@@ -30,6 +30,10 @@ type outcome struct {
 	denial  *Denial
 	halt    bool // the one who denied it wants the turn to end
 	took    time.Duration
+
+	deferred bool     // a hook put it off: there is no result yet
+	stop     *string  // why a hook wants the turn to end; nil: none does
+	notes    []string // for the model, beside the result
 }
 
 // runTools runs the calls of one answer and adds their results to the history,
@@ -37,9 +41,16 @@ type outcome struct {
 func (t *turn) runTools(ctx context.Context, uses []model.ToolUse) (Result, bool) {
 	msg := &model.Message{ID: uuid.NewString(), Role: model.RoleUser}
 	halted := false
+	t.alone = len(uses) == 1
+	var notes []string
 	for len(uses) > 0 {
 		n := t.parallelPrefix(uses)
 		for _, o := range t.runGroup(ctx, uses[:n], halted) {
+			if o.deferred {
+				return t.putOff(uses[0]), true
+			}
+			t.stopped = firstOf(t.stopped, o.stop)
+			notes = append(notes, o.notes...)
 			msg.Blocks = append(msg.Blocks, o.result)
 			halted = halted || o.halt
 			t.c.endTool(ctx, uuid.NewString(), o.result, o.display, o.took)
@@ -50,6 +61,7 @@ func (t *turn) runTools(ctx context.Context, uses []model.ToolUse) (Result, bool
 	if warning != "" {
 		msg.Blocks = append(msg.Blocks, model.Text{Text: warning})
 	}
+	t.c.addNotes(msg, notes)
 	t.c.history = append(t.c.history, msg)
 	if r, ended := t.settled(); ended {
 		return r, true
@@ -57,6 +69,8 @@ func (t *turn) runTools(ctx context.Context, uses []model.ToolUse) (Result, bool
 	switch {
 	case context.Cause(ctx) != nil || halted:
 		return t.aborted(ctx, AbortedTools), true
+	case t.stopped != nil:
+		return t.hookStopped(), true
 	case loop != nil:
 		return t.failure(loop, loopTerminal(loop)), true
 	case t.c.cfg.FailOnDenial && len(t.denials) > 0:
@@ -149,6 +163,8 @@ func (t *turn) runOne(ctx context.Context, u model.ToolUse, halted bool) (o outc
 		return failed(u, "The call was not run: the user stopped the turn.")
 	case context.Cause(ctx) != nil:
 		return failed(u, t.c.cfg.Words.interrupted(u.Name))
+	case t.stopped != nil:
+		return failed(u, "The call was not run: a hook stopped the turn.")
 	}
 	if s := t.c.tuned().schema; isStructured(u, s) {
 		return t.takeStructured(u, s)
@@ -169,11 +185,7 @@ func (t *turn) runOne(ctx context.Context, u model.ToolUse, halted bool) (o outc
 	if tool.Spec().Deferred {
 		t.c.find(tool.Spec().Name)
 	}
-	p, denied := t.permit(ctx, tool, u)
-	if denied != nil {
-		return *denied
-	}
-	return t.call(ctx, tool, p)
+	return t.carryOut(ctx, tool, u)
 }
 
 func orElse(s, other string) string {

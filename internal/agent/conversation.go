@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/agentcli/agent/internal/hooks"
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/tools"
@@ -83,6 +84,15 @@ type Config struct {
 	Save   func(scope policy.Scope, r policy.Rule) error
 	Ledger *usage.Ledger
 
+	Hooks      *hooks.Runner // nil: none
+	HookEvents bool          // tell of each hook that runs: HookStarted, HookEnded
+	// Source says how the session came to be, for SessionStart hooks: startup,
+	// resume, fork; empty: resume if there is a History, else startup.
+	Source string
+	// TranscriptPath is the session's file, as hooks are told; a sub-agent's own
+	// one is AgentTranscriptPath. Empty: there is none.
+	TranscriptPath, AgentTranscriptPath string
+
 	Transcript     Transcript // nil: nothing is kept
 	History        []*model.Message
 	MaxTurns       int     // model round trips per turn; 0: no limit
@@ -125,10 +135,12 @@ type Conversation struct {
 	emit   Emit
 
 	// Owned by the worker.
-	history []*model.Message
-	results int
-	unsaved error // the transcript's first failure
-	offer   offer // the tools that were declared last
+	history   []*model.Message
+	results   int
+	unsaved   error // the transcript's first failure
+	offer     offer // the tools that were declared last
+	hooking   hooking
+	postponed bool // the last answer's call was put off: its result may still come
 
 	mu        sync.Mutex // guards the rest
 	tune      tuning
@@ -230,6 +242,8 @@ func (c *Conversation) Run(ctx context.Context, emit Emit) {
 	c.emitMu.Lock()
 	c.emit = emit
 	c.emitMu.Unlock()
+	c.hooking.open(ctx)
+	defer c.endSession(ctx)
 	for {
 		in, ok, open := c.take()
 		switch {
@@ -243,6 +257,8 @@ func (c *Conversation) Run(ctx context.Context, emit Emit) {
 		case <-c.inbox.ready:
 		case <-ctx.Done():
 			c.inbox.close()
+		case <-c.idleTimer():
+			c.notify(c.hookInput(), "idle_prompt", "The agent is waiting for your input")
 		}
 	}
 }
@@ -264,7 +280,11 @@ func (c *Conversation) serve(ctx context.Context, in Input) {
 		return
 	}
 	if !in.hasTurn() {
-		c.remember(&model.Message{ID: in.UUID, Role: model.RoleUser, Blocks: in.Blocks}, transcript.Entry{})
+		in.Err = c.checkResults(in.Blocks)
+	}
+	if !in.hasTurn() {
+		blocks := c.settleOpen(ctx, in.Blocks)
+		c.remember(&model.Message{ID: in.UUID, Role: model.RoleUser, Blocks: blocks}, transcript.Entry{})
 		c.send(ctx, &Appended{Input: in})
 		return
 	}

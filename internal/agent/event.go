@@ -208,7 +208,9 @@ const (
 	MaxTurnsReached   Terminal = "max_turns"
 	BudgetExhausted   Terminal = "budget_exhausted"
 	NoStructured      Terminal = "structured_output_retry_exhausted"
-	ToolDeferred      Terminal = "tool_deferred" // by a hook
+	ToolDeferred      Terminal = "tool_deferred"       // by a hook
+	HookStopped       Terminal = "hook_stopped"        // by a hook, before the model was done
+	StopHookPrevented Terminal = "stop_hook_prevented" // by a hook, when the model was done
 	AbortedStreaming  Terminal = "aborted_streaming"
 	AbortedTools      Terminal = "aborted_tools"
 	LoopGuard         Terminal = "loop_guard"

@@ -104,7 +104,8 @@ func (c *Conversation) reset(ctx context.Context) error {
 		}
 		c.cfg.Transcript, c.unsaved = next, nil
 	}
-	c.history = nil
+	c.endHooks(ctx, "clear")
+	c.history, c.postponed = nil, false
 	c.mu.Lock()
 	c.tune.sessionID, c.found, c.resumable = id, nil, None
 	c.spentUSD += c.cfg.Ledger.Reset()
@@ -185,6 +186,7 @@ func answersCalls(m *model.Message) bool {
 // take it for the last word.
 func (t *turn) begin(ctx context.Context) {
 	c := t.c
+	t.in.Blocks = c.settleOpen(ctx, t.in.Blocks)
 	switch {
 	case !t.in.Injected:
 		c.remember(&model.Message{ID: t.in.UUID, Role: model.RoleUser, Blocks: t.in.Blocks}, transcript.Entry{})

@@ -53,14 +53,15 @@ func (t *turn) facts(tool tools.Tool, u model.ToolUse) (model.ToolUse, policy.Fa
 	return u, f, nil
 }
 
-// permit asks policy, and whoever answers its questions. It returns the call as
-// it may run, or what to answer instead.
-func (t *turn) permit(ctx context.Context, tool tools.Tool, u model.ToolUse) (permitted, *outcome) {
+// permit asks policy, which knows what hooks said, and whoever answers its
+// questions. It returns the call as it may run, or what to answer instead.
+func (t *turn) permit(ctx context.Context, tool tools.Tool, u model.ToolUse, hook *policy.HookDecision) (permitted, *outcome) {
 	u, f, err := t.facts(tool, u)
 	if err != nil {
 		o := failed(u, err.Error())
 		return permitted{}, &o
 	}
+	f.Hook = hook
 	switch d := t.decide(ctx, f); d.Behavior {
 	case policy.Allow:
 	case policy.Deny:
@@ -112,8 +113,11 @@ func (t *turn) question(ctx context.Context, tool tools.Tool, u model.ToolUse, f
 		ToolName: u.Name, ToolUseID: u.ID, Input: u.Input, Class: f.Class, Reason: d.Reason, Why: d.Why, Path: d.Path,
 		Suggestions: policy.Suggest(f, always), Always: always, Hash: policy.Bind(u.Name, u.Input),
 	}
-	ans, err := t.c.cfg.Asker.Ask(ctx, q)
+	ans, by, err := t.answerTo(ctx, q)
 	if no := t.unanswered(ctx, u, d, q, ans, err); no != nil {
+		if no.denial.Source == ByHost {
+			no.denial.Source = by
+		}
 		return u, f, no
 	}
 	if changed(ans.UpdatedInput) {

@@ -39,6 +39,11 @@ type turn struct {
 	allowed    []policy.Rule   // allow further calls in this turn
 	structured json.RawMessage // the value that fits the schema
 	misses     int             // of answers that had to fit it
+
+	prompt  string  // as the user wrote it
+	stopped *string // why a hook wants the turn to end; nil: none does
+	pushed  int     // times that Stop hooks made the turn go on
+	alone   bool    // the call that runs is the only one of its answer
 }
 
 // run is the turn's only exit: whatever happens inside, panics included, it
@@ -52,7 +57,9 @@ func (t *turn) run(ctx context.Context) (r Result) {
 			t.log.Error("recovered a panic in a turn", "panic", p, "stack", string(debug.Stack()))
 			r = t.failure(fmt.Errorf("%w: %v", ErrInternal, p), InternalFault)
 		}
-		t.c.answerOpenCalls(ctx)
+		if !t.c.postponed {
+			t.c.answerOpenCalls(ctx)
+		}
 		t.finish(&r)
 		span.SetAttributes(telemetry.AttrStop.String(string(r.Terminal)))
 		telemetry.End(span, r.Err)
@@ -81,10 +88,13 @@ func (t *turn) run(ctx context.Context) (r Result) {
 		t.begin(ctx)
 		return t.aborted(ctx, AbortedStreaming)
 	}
+	t.prompt = joinText(t.in.Blocks)
 	if r, ended := t.expand(ctx); ended {
 		return r
 	}
-	t.begin(ctx)
+	if r, ended := t.open(ctx); ended {
+		return r
+	}
 	if t.c.cfg.Prepare != nil {
 		t.c.cfg.Prepare(ctx)
 	}
@@ -110,7 +120,10 @@ func (t *turn) loop(ctx context.Context) Result {
 		uses := toolUses(msg)
 		if len(uses) == 0 {
 			if t.c.tuned().schema == nil {
-				return Result{Subtype: Success, Terminal: Completed, Text: t.text}
+				if t.goesOn(ctx) {
+					continue
+				}
+				return t.done(ctx)
 			}
 			if r, ended := t.demandStructured(ctx); ended {
 				return r
@@ -118,6 +131,10 @@ func (t *turn) loop(ctx context.Context) Result {
 			continue
 		}
 		if r, ended := t.runTools(ctx, uses); ended {
+			if r.Structured != nil && t.goesOn(ctx) {
+				t.structured = nil
+				continue
+			}
 			return r
 		}
 	}
@@ -241,17 +258,23 @@ func toolUses(m *model.Message) []model.ToolUse {
 	return uses
 }
 
-// answerOpenCalls makes the history valid: a tool call of the last answer that
-// has no result gets an error result. It does nothing when all is answered.
-func (c *Conversation) answerOpenCalls(ctx context.Context) {
+// openCalls returns the tool calls of the last answer if they have no results.
+func (c *Conversation) openCalls() []model.ToolUse {
 	if len(c.history) == 0 {
-		return
+		return nil
 	}
 	last := c.history[len(c.history)-1]
 	if last.Role != model.RoleAssistant {
-		return
+		return nil
 	}
-	uses := toolUses(last)
+	return toolUses(last)
+}
+
+// answerOpenCalls makes the history valid: a tool call of the last answer that
+// has no result gets an error result. It does nothing when all is answered.
+func (c *Conversation) answerOpenCalls(ctx context.Context) {
+	c.postponed = false
+	uses := c.openCalls()
 	if len(uses) == 0 {
 		return
 	}

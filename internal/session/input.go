@@ -54,6 +54,8 @@ func sizeOf(blocks []model.Block) int {
 			n += len(b.Data)
 		case model.Document:
 			n += len(b.Data)
+		case model.ToolResult:
+			n += sizeOf(b.Blocks)
 		}
 	}
 	return n
@@ -97,11 +99,42 @@ func toBlock(b streamjson.Block) (model.Block, error) {
 	case streamjson.DocumentBlock:
 		return toDocument(b)
 	case streamjson.ToolResultBlock:
-		return nil, fmt.Errorf("tool_result for %q answers no open tool_use", b.ToolUseID)
+		return toToolResult(b)
 	case streamjson.UnknownBlock:
 		return nil, fmt.Errorf("type %q is not one of text, image, document, tool_result", b.Type)
 	}
 	return nil, fmt.Errorf("a %T does not belong in a user line", b)
+}
+
+// toToolResult converts the result of a call that the host carried out. Whether
+// the call is open is known when its turn comes.
+func toToolResult(b streamjson.ToolResultBlock) (model.Block, error) {
+	if b.ToolUseID == "" {
+		return nil, errors.New("tool_result has no tool_use_id")
+	}
+	out := model.ToolResult{ToolUseID: b.ToolUseID, IsError: b.IsError}
+	if b.Content.Blocks == nil {
+		out.Blocks = []model.Block{model.Text{Text: b.Content.Text}}
+		return out, nil
+	}
+	for i, inner := range b.Content.Blocks {
+		switch inner.(type) {
+		case streamjson.TextBlock, streamjson.ImageBlock, streamjson.DocumentBlock:
+		default:
+			return nil, fmt.Errorf("tool_result block %d: only text, image and document belong there", i)
+		}
+		m, err := toBlock(inner)
+		if err != nil {
+			return nil, fmt.Errorf("tool_result block %d: %w", i, err)
+		}
+		if m != nil {
+			out.Blocks = append(out.Blocks, m)
+		}
+	}
+	if len(out.Blocks) == 0 {
+		out.Blocks = []model.Block{model.Text{}}
+	}
+	return out, nil
 }
 
 func toImage(s streamjson.Source) (model.Block, error) {

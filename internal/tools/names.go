@@ -80,6 +80,14 @@ func (n *Names) Tool(name string) string {
 	return policy.ToolName(n.dialect, policy.CanonicalTool(name))
 }
 
+// Mode returns the name of a permission mode.
+func (n *Names) Mode(m policy.Mode) string {
+	if n == nil {
+		return string(m)
+	}
+	return policy.ModeName(n.dialect, m)
+}
+
 // Spec returns a tool as the model is offered it. Tools of MCP servers keep
 // their description and schema.
 func (n *Names) Spec(s Spec) model.ToolSpec {
