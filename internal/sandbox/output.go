@@ -40,29 +40,32 @@ func (i *input) write() {
 }
 
 // openOutputs opens the pipes. finish or abandon closes them.
-func openOutputs(stdin []byte, stdout, stderr io.Writer) (*outputs, error) {
+func openOutputs(c Command) (*outputs, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	o := &outputs{null: null, child: []*os.File{null}, done: make(chan struct{})}
-	if stdin != nil {
+	switch {
+	case c.StdinFile != nil:
+		o.child[0] = c.StdinFile
+	case c.Stdin != nil:
 		r, w, err := os.Pipe()
 		if err != nil {
 			o.abandon()
 			return nil, fmt.Errorf("opening a pipe: %w", err)
 		}
-		o.stdin = &input{r: r, w: w, text: stdin, done: make(chan struct{})}
+		o.stdin = &input{r: r, w: w, text: c.Stdin, done: make(chan struct{})}
 		o.child[0] = r
 	}
-	out, err := o.open(stdout)
+	out, err := o.open(c.Stdout)
 	if err != nil {
 		o.abandon()
 		return nil, err
 	}
 	errOut := out
-	if !same(stdout, stderr) {
-		if errOut, err = o.open(stderr); err != nil {
+	if !same(c.Stdout, c.Stderr) {
+		if errOut, err = o.open(c.Stderr); err != nil {
 			o.abandon()
 			return nil, err
 		}

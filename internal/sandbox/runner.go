@@ -46,7 +46,7 @@ func (runner) Start(ctx context.Context, c Command) (Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Argv[0], err)
 	}
-	out, err := openOutputs(c.Stdin, c.Stdout, c.Stderr)
+	out, err := openOutputs(c)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Argv[0], err)
 	}

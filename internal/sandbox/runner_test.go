@@ -262,6 +262,33 @@ func TestStdinIsWhatIsGiven(t *testing.T) {
 	}
 }
 
+func TestStdinFileIsWrittenWhileTheChildRuns(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var out bytes.Buffer
+	c := bash("read a; read b; echo $b $a; cat")
+	c.StdinFile, c.Stdout = r, &out
+	p := start(t, c)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"one\n", "two\n", "three\n"} {
+		if _, err := w.WriteString(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil { // the child sees the end: no copy is left open
+		t.Fatal(err)
+	}
+	if got := p.Wait(); got.Code != 0 || out.String() != "two one\nthree\n" {
+		t.Errorf("exit %+v, output %q", got, &out)
+	}
+}
+
 func TestStdinThatIsEmptyEnds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -7,6 +7,7 @@ package sandbox
 import (
 	"context"
 	"io"
+	"os"
 	"time"
 )
 
@@ -27,6 +28,10 @@ type Command struct {
 	// Stdin is what the child can read, and then the end; nil: nothing at all. It
 	// need not read it.
 	Stdin []byte
+	// StdinFile is the child's stdin itself, in place of Stdin: the end of a pipe
+	// whose other end is the caller's. Start doesn't close it; the caller closes
+	// its copy once Start has returned.
+	StdinFile *os.File
 	// Stdout takes the output, from one goroutine; nil throws it away. An error
 	// of it stops the copying, not the command. It should not block for long.
 	Stdout  io.Writer

@@ -70,11 +70,26 @@ func shellEnv(base, keep []string, falsePath string) []string {
 		k, _, _ := strings.Cut(kv, "=")
 		ours[k] = true
 	}
+	env := slices.DeleteFunc(CleanEnv(base, keep), func(kv string) bool {
+		k, _, _ := strings.Cut(kv, "=")
+		return ours[k]
+	})
+	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, gitLocks+"=") }) {
+		env = append(env, gitLocks+"=0")
+	}
+	return append(env, set...)
+}
+
+// CleanEnv returns an environment for programs that the agent starts: base
+// without credentials, without what makes a shell run code, and without PATH
+// entries that are not absolute. keep names variables that stay all the same.
+// base is not changed.
+func CleanEnv(base, keep []string) []string {
 	var env []string
 	for _, kv := range base {
 		k, v, ok := strings.Cut(kv, "=")
 		switch {
-		case !ok || k == "" || ours[k]:
+		case !ok || k == "":
 		case slices.Contains(keep, k):
 			env = append(env, kv)
 		case dropped(k):
@@ -84,10 +99,7 @@ func shellEnv(base, keep []string, falsePath string) []string {
 			env = append(env, kv)
 		}
 	}
-	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, gitLocks+"=") }) {
-		env = append(env, gitLocks+"=0")
-	}
-	return append(env, set...)
+	return env
 }
 
 // dropped reports whether commands must not see the variable.
