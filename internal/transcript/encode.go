@@ -20,6 +20,7 @@ type record struct {
 	SessionID   string          `json:"sessionId"`
 	Version     string          `json:"version"`
 	GitBranch   string          `json:"gitBranch"`
+	AgentID     string          `json:"agentId,omitempty"`
 	Type        string          `json:"type"`
 	Message     message         `json:"message"`
 	APIError    bool            `json:"isApiErrorMessage,omitempty"`
@@ -82,6 +83,18 @@ func (w *Writer) encode(e Entry) ([]byte, error) {
 	if e.Message == nil {
 		return nil, fmt.Errorf("transcript entry %s has no message", e.UUID)
 	}
+	line, err := json.Marshal(w.record(e))
+	if err != nil {
+		return nil, fmt.Errorf("encoding transcript entry %s: %w", e.UUID, err)
+	}
+	return seal(line), nil
+}
+
+// record is an entry as a line of the layout.
+func (w *Writer) record(e Entry) any {
+	if w.o.Layout == Qwen {
+		return w.qwenRecord(e)
+	}
 	r := record{
 		UserType: "external", Cwd: w.o.Cwd, SessionID: w.o.SessionID, Version: w.o.Version,
 		GitBranch: w.o.GitBranch, Type: string(e.Message.Role), APIError: e.APIError,
@@ -91,11 +104,10 @@ func (w *Writer) encode(e Entry) ([]byte, error) {
 	if w.parent != "" {
 		r.ParentUUID = &w.parent
 	}
-	line, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encoding transcript entry %s: %w", e.UUID, err)
+	if w.o.Agent != nil {
+		r.IsSidechain, r.AgentID = true, w.o.Agent.ID
 	}
-	return seal(line), nil
+	return r
 }
 
 func encodeMessage(e Entry) message {

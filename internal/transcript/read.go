@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,8 +52,11 @@ func (p *Replay) add(n int, line []byte) {
 		p.Damaged = append(p.Damaged, Damage{n, "checksum does not match"})
 		return
 	}
-	var rec record
-	if err := json.Unmarshal(line, &rec); err != nil {
+	var rec interface{ entry() Entry } = new(record)
+	if bytes.HasPrefix(line, []byte(qwenStart)) {
+		rec = new(qwenRecord)
+	}
+	if err := json.Unmarshal(line, rec); err != nil {
 		p.Damaged = append(p.Damaged, Damage{n, err.Error()})
 		return
 	}

@@ -1,6 +1,6 @@
 // Package transcript keeps a session as an append-only JSON Lines file in the
-// layout that the Claude session helpers read, with a sequence number and a
-// checksum on each record. One Writer owns a file; a record is one write.
+// layout that the Claude session helpers read, or in qwen-code's, with a
+// sequence number and a checksum on each record. One Writer owns a file; a record is one write.
 package transcript
 
 import (

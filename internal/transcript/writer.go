@@ -1,6 +1,8 @@
 package transcript
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +21,12 @@ type Options struct {
 	Cwd       string
 	Version   string
 	GitBranch string
+	Layout    Layout // empty: Native
+	Agent     *Agent // whose transcript it is; nil: the main conversation's
+	// Mirror is called with records once they are in the file, in order, one
+	// call at a time; it must not block, nor call the Writer. nil: nobody wants
+	// them.
+	Mirror func(path string, records []json.RawMessage)
 }
 
 // Writer appends to one session's file. It makes the file with the first
@@ -84,6 +92,7 @@ func (w *Writer) flush() error {
 	}
 	n, err := w.file.WriteAt(w.backlog, w.size)
 	if err == nil {
+		w.mirror()
 		w.size += int64(n)
 		w.backlog = w.backlog[:0]
 		return nil
@@ -92,6 +101,21 @@ func (w *Writer) flush() error {
 		err = errors.Join(err, terr)
 	}
 	return fmt.Errorf("writing transcript: %w", err)
+}
+
+// mirror passes on the backlog, which is in the file now.
+func (w *Writer) mirror() {
+	if w.o.Mirror == nil {
+		return
+	}
+	var records []json.RawMessage
+	if w.size == 0 && w.o.Agent != nil {
+		records = append(records, w.o.Agent.mirrored())
+	}
+	for line := range bytes.Lines(w.backlog) {
+		records = append(records, bytes.Clone(bytes.TrimSuffix(line, []byte("\n"))))
+	}
+	w.o.Mirror(w.o.Path, records)
 }
 
 func (w *Writer) open() error {
@@ -109,6 +133,11 @@ func (w *Writer) open() error {
 		return fmt.Errorf("making the transcript: %w", err)
 	}
 	w.file = f
+	if w.o.Agent != nil {
+		if err := os.WriteFile(metaPath(w.o.Path), w.o.Agent.meta(), 0o600); err != nil {
+			return fmt.Errorf("saying whose transcript it is: %w", err)
+		}
+	}
 	return nil
 }
 
