@@ -506,17 +506,4 @@ func (s *SystemController) claudeInit(in *initialized, about *Description) *Clau
 }
 
 // modeName is the outward name of a permission mode.
-func modeName(d streamjson.Dialect, m policy.Mode) string {
-	if d != streamjson.Claude {
-		return string(m)
-	}
-	switch m {
-	case policy.ModeAutoEdit:
-		return "acceptEdits"
-	case policy.ModeYolo:
-		return "bypassPermissions"
-	case policy.ModeDontAsk:
-		return "dontAsk"
-	}
-	return string(m)
-}
+func modeName(d streamjson.Dialect, m policy.Mode) string { return policy.ModeName(string(d), m) }

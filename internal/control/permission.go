@@ -190,10 +190,7 @@ func (p *PermissionController) askUser(ctx context.Context, q policy.AskUser) (p
 
 func (p *PermissionController) askRequest(toolUseID string, in AskUserInput) any {
 	claude := p.d.cfg.Dialect == streamjson.Claude
-	tool := "ask_user_question"
-	if claude {
-		tool = "AskUserQuestion"
-	}
+	tool := policy.ToolName(string(p.d.cfg.Dialect), "ask_user")
 	if p.d.cfg.Names != nil {
 		tool = p.d.cfg.Names.Tool("ask_user")
 	}
