@@ -12,8 +12,8 @@ import (
 	"github.com/agentcli/agent/internal/streamjson"
 )
 
-// permissionAnswer is the host's answer to can_use_tool on the wire.
-type permissionAnswer struct {
+// PermissionAnswer is the host's answer to can_use_tool on the wire.
+type PermissionAnswer struct {
 	Behavior     string         `json:"behavior"`
 	UpdatedInput jsontext.Value `json:"updatedInput"`
 	Updates      jsontext.Value `json:"updatedPermissions"`
@@ -23,7 +23,7 @@ type permissionAnswer struct {
 }
 
 // allows reports whether the behaviour is an approval.
-func (a *permissionAnswer) allows(d streamjson.Dialect) (bool, error) {
+func (a *PermissionAnswer) allows(d streamjson.Dialect) (bool, error) {
 	behavior := a.Behavior
 	if d == streamjson.Qwen {
 		behavior = strings.ToLower(behavior)
@@ -62,7 +62,7 @@ func (p *PermissionController) readAnswer(raw json.RawMessage, q policy.ToolPerm
 	return out
 }
 
-func (p *PermissionController) decodeAnswer(raw json.RawMessage, toolUseID string) (a permissionAnswer, allowed bool, err error) {
+func (p *PermissionController) decodeAnswer(raw json.RawMessage, toolUseID string) (a PermissionAnswer, allowed bool, err error) {
 	if isNull(raw) {
 		return a, false, fmt.Errorf("it is empty")
 	}
@@ -76,7 +76,7 @@ func (p *PermissionController) decodeAnswer(raw json.RawMessage, toolUseID strin
 	return a, allowed, err
 }
 
-func (a *permissionAnswer) denial() policy.Answer {
+func (a *PermissionAnswer) denial() policy.Answer {
 	out := policy.Answer{Interrupt: a.Interrupt != nil && *a.Interrupt}
 	if a.Message != nil {
 		out.Message = *a.Message
@@ -86,7 +86,7 @@ func (a *permissionAnswer) denial() policy.Answer {
 
 // input takes over a changed input; {} and the input as it was sent change
 // nothing.
-func (a *permissionAnswer) input(out *policy.Answer, sent jsontext.Value) error {
+func (a *PermissionAnswer) input(out *policy.Answer, sent jsontext.Value) error {
 	input, err := object("updatedInput", a.UpdatedInput)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *permissionAnswer) input(out *policy.Answer, sent jsontext.Value) error 
 
 // permissions takes over lasting changes: permission updates, and suggestions of
 // the question that the host chose.
-func (a *permissionAnswer) permissions(out *policy.Answer, q policy.ToolPermission) error {
+func (a *PermissionAnswer) permissions(out *policy.Answer, q policy.ToolPermission) error {
 	if isNull(a.Updates) {
 		return nil
 	}

@@ -39,8 +39,8 @@ type AgentDefinition struct {
 	Object json.RawMessage
 }
 
-// initRequest is the request on the wire.
-type initRequest struct {
+// InitRequest is the request to initialize on the wire.
+type InitRequest struct {
 	Hooks               jsontext.Value `json:"hooks"`
 	SDKMCPServers       jsontext.Value `json:"sdkMcpServers"`
 	MCPServers          jsontext.Value `json:"mcpServers"`
@@ -66,7 +66,7 @@ type initialized struct {
 // parseInitialize reads an initialize request. Defaults are the deadlines of
 // what isn't sent.
 func parseInitialize(raw []byte, d streamjson.Dialect, defaults timeouts) (*initialized, error) {
-	var w initRequest
+	var w InitRequest
 	if err := decode(raw, &w); err != nil {
 		return nil, err
 	}

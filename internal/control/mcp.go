@@ -78,9 +78,7 @@ func (c *SDKMCPController) send(ctx context.Context, server string, message json
 	if !isCall(message) {
 		return nil, nil // the host answers these too, with a dummy that must not match anything
 	}
-	var reply struct {
-		Response jsontext.Value `json:"mcp_response"`
-	}
+	var reply MCPMessageReply
 	if isNull(raw) || decode(raw, &reply) != nil || !isObject(reply.Response) {
 		return nil, fmt.Errorf("Invalid MCP response from SDK for server '%s'", server) //nolint:staticcheck // the protocol's words
 	}
@@ -205,10 +203,7 @@ func claudeState(state string) string {
 
 // serverName reads the name of a server in either spelling.
 func serverName(r *request) (string, error) {
-	var in struct {
-		Name  string `json:"serverName"`
-		Other string `json:"server_name"`
-	}
+	var in ServerRequest
 	if err := decode(r.body, &in); err != nil {
 		return "", err
 	}
@@ -234,9 +229,7 @@ func (c *SDKMCPController) toggle(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var in struct {
-		Enabled *bool `json:"enabled"`
-	}
+	var in ToggleRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -258,9 +251,7 @@ type SetServersResponse struct {
 }
 
 func (c *SDKMCPController) setServers(r *request) (any, error) {
-	var in struct {
-		Servers jsontext.Value `json:"servers"`
-	}
+	var in SetServersRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}

@@ -204,9 +204,7 @@ func (p *PermissionController) askRequest(toolUseID string, in AskUserInput) any
 
 // setMode is set_permission_mode.
 func (p *PermissionController) setMode(r *request) (any, error) {
-	var in struct {
-		Mode jsontext.Value `json:"mode"`
-	}
+	var in SetModeRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -244,11 +242,7 @@ const needsApproval = "Tool execution requires manual approval. Update permissio
 
 // judge is can_use_tool from the host: nothing runs.
 func (p *PermissionController) judge(r *request) (any, error) {
-	var in struct {
-		ToolName  string         `json:"tool_name"`
-		ToolUseID string         `json:"tool_use_id"`
-		Input     jsontext.Value `json:"input"`
-	}
+	var in JudgeRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}

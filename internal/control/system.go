@@ -20,9 +20,7 @@ type SystemController struct {
 
 // interrupt runs on the reader's goroutine.
 func (s *SystemController) interrupt(r *request) (any, error) {
-	in := struct {
-		CancelQueued bool `json:"cancel_queued"`
-	}{}
+	var in InterruptRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -33,9 +31,7 @@ func (s *SystemController) interrupt(r *request) (any, error) {
 }
 
 func (s *SystemController) setModel(r *request) (any, error) {
-	var in struct {
-		Model jsontext.Value `json:"model"`
-	}
+	var in SetModelRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -94,9 +90,7 @@ func (s *SystemController) sessionID() string {
 }
 
 func (s *SystemController) setEffort(r *request) (any, error) {
-	var in struct {
-		Effort jsontext.Value `json:"effort"`
-	}
+	var in SetEffortRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -127,10 +121,7 @@ func effortOf(raw jsontext.Value) (string, error) {
 }
 
 func (s *SystemController) setThinking(r *request) (any, error) {
-	var in struct {
-		Tokens  *int   `json:"max_thinking_tokens"`
-		Display string `json:"thinking_display"`
-	}
+	var in SetThinkingRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -155,9 +146,7 @@ func (s *SystemController) plain(r *request) any {
 }
 
 func (s *SystemController) applySettings(r *request) (any, error) {
-	var in struct {
-		Settings jsontext.Value `json:"settings"`
-	}
+	var in ApplySettingsRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -178,9 +167,7 @@ func (s *SystemController) continueLast(r *request) (any, error) {
 }
 
 func (s *SystemController) stopTask(r *request) (any, error) {
-	in := struct {
-		TaskID string `json:"task_id"`
-	}{}
+	var in StopTaskRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -192,10 +179,7 @@ func (s *SystemController) stopTask(r *request) (any, error) {
 }
 
 func (s *SystemController) rewind(r *request) (any, error) {
-	in := struct {
-		UserMessageID string `json:"user_message_id"`
-		DryRun        bool   `json:"dry_run"`
-	}{}
+	var in RewindRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -246,10 +230,7 @@ const (
 )
 
 func (s *SystemController) commandHints(r *request) (any, error) {
-	var in struct {
-		Prefix string `json:"prefix"`
-		Limit  *int   `json:"limit"`
-	}
+	var in HintsRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -280,9 +261,7 @@ func (s *SystemController) heartbeat(r *request) (any, error) {
 }
 
 func (s *SystemController) contextUsage(r *request) (any, error) {
-	in := struct {
-		ShowDetails bool `json:"show_details"`
-	}{}
+	var in ContextRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
@@ -297,9 +276,7 @@ func (s *SystemController) contextUsage(r *request) (any, error) {
 }
 
 func (s *SystemController) usageInfo(r *request) (any, error) {
-	in := struct {
-		Range string `json:"range"`
-	}{}
+	var in UsageRequest
 	if err := decode(r.body, &in); err != nil {
 		return nil, err
 	}
