@@ -66,6 +66,8 @@ func (n *Native) Event(ctx context.Context, from agent.Origin, e agent.Event) {
 		n.appended(e)
 	case *agent.ModelFallback, *agent.ModeChanged, *agent.ModelChanged, *agent.ConversationReset:
 		n.changed(from, e)
+	case *agent.HookStarted, *agent.HookEnded, *agent.HookMessage:
+		n.send(n.Facts.hook(from, e))
 	case *agent.TurnEnded:
 		n.turnEnded(from, e)
 	case *agent.ToolStarted: // the assistant frame told already
