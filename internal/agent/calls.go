@@ -56,6 +56,7 @@ func (t *turn) runTools(ctx context.Context, uses []model.ToolUse) (Result, bool
 			t.c.endTool(ctx, uuid.NewString(), o.result, o.display, o.took)
 		}
 		uses = uses[n:]
+		halted = t.settleInherited() || halted
 	}
 	warning, loop := t.guard.see(t.c.history[len(t.c.history)-1], msg)
 	if warning != "" {
@@ -199,7 +200,7 @@ func orElse(s, other string) string {
 func (t *turn) call(ctx context.Context, tool tools.Tool, p permitted) outcome {
 	u := p.use
 	t.c.send(ctx, &ToolStarted{ToolUseID: u.ID, Name: u.Name, Input: u.Input})
-	res := tool.Run(ctx, &tools.Call{ID: u.ID, Input: u.Input, Granted: p.granted, Progress: t.progress(ctx, u)})
+	res := tool.Run(ctx, &tools.Call{ID: u.ID, Agent: t.c.cfg.Origin.AgentID, Input: u.Input, Granted: p.granted, Progress: t.progress(ctx, u)})
 	o := outcome{result: model.ToolResult{
 		ToolUseID: u.ID, Name: u.Name, IsError: res.IsError, Blocks: t.bounded(u, res.Blocks),
 	}}

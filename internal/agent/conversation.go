@@ -95,8 +95,9 @@ type Config struct {
 
 	Transcript     Transcript // nil: nothing is kept
 	History        []*model.Message
-	MaxTurns       int     // model round trips per turn; 0: no limit
-	MaxBudgetUSD   float64 // what all requests of the ledger may cost; 0: no limit
+	MaxTurns       int      // model round trips per turn; 0: no limit
+	MaxBudgetUSD   float64  // what all requests of the ledger may cost; 0: no limit
+	Temperature    *float64 // nil: the model's default
 	FailOnDenial   bool
 	ThinkingBudget int
 	Effort         model.Effort
@@ -122,14 +123,32 @@ type Config struct {
 	// Spill keeps a text that is too long to pass on and returns the path of
 	// the file; nil: such texts are cut.
 	Spill func(toolUseID, text string) (string, error)
+
+	// Tasks owns what runs in the background; Run tells of it as events, and
+	// stops what is left at its end. nil: an owner of its own.
+	Tasks *tools.Tasks
+	// MaxDepth is how many levels of sub-agents there may be; 0: one.
+	MaxDepth int
+	// WaitForTasks has the result of a turn wait for the sub-agents in the
+	// background. Without it they have turns of their own when they end, and the
+	// conversation does not end before.
+	WaitForTasks bool
+	// SubSystem makes the system prompt of a sub-agent from that of its
+	// definition; nil: that is it.
+	SubSystem func(prompt string) string
+	// SubTranscript opens the transcript of a sub-agent; nil: none is kept.
+	SubTranscript func(SubagentMeta) (SubTranscript, error)
 }
 
 // Conversation is one dialogue. Run is its worker; the other methods may be
 // called from any goroutine at any time.
 type Conversation struct {
-	cfg   Config
-	inbox *inbox
-	log   *slog.Logger
+	cfg     Config
+	inbox   *inbox
+	log     *slog.Logger
+	backlog *backlog
+	parent  *subagent // whose conversation it is; nil: the main one
+	depth   int       // 0: the main one
 
 	emitMu sync.Mutex
 	emit   Emit
@@ -166,8 +185,11 @@ func New(cfg Config) *Conversation {
 	if cfg.Asker == nil {
 		cfg.Asker = policy.Nobody{}
 	}
+	if cfg.Tasks == nil {
+		cfg.Tasks = tools.NewTasks()
+	}
 	return &Conversation{
-		cfg: cfg, inbox: newInbox(), log: cfg.Log,
+		cfg: cfg, inbox: newInbox(), log: cfg.Log, backlog: newBacklog(),
 		history: cfg.History, tune: newTuning(&cfg), resumable: interruption(cfg.History),
 	}
 }
@@ -242,8 +264,12 @@ func (c *Conversation) Run(ctx context.Context, emit Emit) {
 	c.emitMu.Lock()
 	c.emit = emit
 	c.emitMu.Unlock()
+	if c.parent == nil {
+		defer c.openTasks(ctx)()
+	}
 	c.hooking.open(ctx)
 	defer c.endSession(ctx)
+	done := ctx.Done()
 	for {
 		in, ok, open := c.take()
 		switch {
@@ -255,8 +281,9 @@ func (c *Conversation) Run(ctx context.Context, emit Emit) {
 		}
 		select {
 		case <-c.inbox.ready:
-		case <-ctx.Done():
-			c.inbox.close()
+		case <-done:
+			done = nil
+			c.inbox.abandon()
 		case <-c.idleTimer():
 			c.notify(c.hookInput(), "idle_prompt", "The agent is waiting for your input")
 		}
@@ -327,10 +354,13 @@ func (c *Conversation) idle(r *Result) {
 }
 
 // send delivers one event.
-func (c *Conversation) send(ctx context.Context, e Event) {
+func (c *Conversation) send(ctx context.Context, e Event) { c.forward(ctx, c.cfg.Origin, e) }
+
+// forward delivers one event, which may be a sub-agent's.
+func (c *Conversation) forward(ctx context.Context, from Origin, e Event) {
 	c.emitMu.Lock()
 	defer c.emitMu.Unlock()
-	c.emit(ctx, c.cfg.Origin, e)
+	c.emit(ctx, from, e)
 }
 
 // remember adds m to the history and the transcript.

@@ -22,7 +22,8 @@ type Origin struct {
 	ParentToolUseID string // the call that started it
 }
 
-// TurnStarted opens a turn. Everything up to its TurnEnded belongs to it.
+// TurnStarted opens a turn. Everything up to its TurnEnded belongs to it. That
+// of a sub-agent shows its prompt; there is no TurnEnded of sub-agents.
 type TurnStarted struct {
 	Input Input
 	Model string
@@ -134,6 +135,7 @@ type ToolDenied struct{ Denial Denial }
 type Noted struct {
 	UUID string
 	Text string
+	Kind NoteKind
 }
 
 // Appended acknowledges an Input that only adds to the history.

@@ -187,12 +187,10 @@ func answersCalls(m *model.Message) bool {
 func (t *turn) begin(ctx context.Context) {
 	c := t.c
 	t.in.Blocks = c.settleOpen(ctx, t.in.Blocks)
+	t.addNotes(ctx)
 	switch {
-	case !t.in.Injected:
+	case !t.in.Injected || len(t.in.Blocks) > 0: // shown with TurnStarted
 		c.remember(&model.Message{ID: t.in.UUID, Role: model.RoleUser, Blocks: t.in.Blocks}, transcript.Entry{})
-	case len(t.in.Blocks) > 0:
-		c.remember(&model.Message{ID: t.in.UUID, Role: model.RoleUser, Blocks: t.in.Blocks}, transcript.Entry{})
-		c.send(ctx, &Noted{UUID: t.in.UUID, Text: joinText(t.in.Blocks)})
 	default:
 		if n := len(c.history); n > 0 && isNote(c.history[n-1]) {
 			c.history = c.history[: n-1 : n-1]

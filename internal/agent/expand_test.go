@@ -202,12 +202,12 @@ func TestAFailedRequestCanBeContinued(t *testing.T) {
 	}
 }
 
-func TestInjectedInputIsToldAsANote(t *testing.T) {
+func TestInjectedInputIsToldOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, says("seen"))
 	r.c.Submit(Input{Injected: true, Blocks: []model.Block{model.Text{Text: "the task ended"}}})
 	r.run(t.Context())
-	if story := strings.Join(r.story(), " "); !strings.HasPrefix(story, "TurnStarted Noted MessageStarted") {
+	if story := strings.Join(r.story(), " "); !strings.HasPrefix(story, "TurnStarted MessageStarted") {
 		t.Errorf("story: %s", story)
 	}
 }

@@ -49,6 +49,7 @@ type inbox struct {
 	items  []Input
 	bytes  int // sum of the items' sizes
 	closed bool
+	holds  int           // inputs of our own that will come, closed or not
 	ready  chan struct{} // one slot; filled when there may be something to take
 }
 
@@ -90,6 +91,35 @@ func (b *inbox) isClosed() bool {
 	return b.closed
 }
 
+// abandon closes, and lets nothing that is held come any more.
+func (b *inbox) abandon() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed, b.holds = true, 0
+	b.wake()
+}
+
+// hold says that an input of our own will come. Each one is released.
+func (b *inbox) hold() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.holds++
+}
+
+// release ends a hold, with its input if it comes.
+func (b *inbox) release(in Input, comes bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.holds == 0 { // abandoned
+		return
+	}
+	b.holds--
+	if comes {
+		b.items = append(b.items, in)
+	}
+	b.wake()
+}
+
 // wake is called with mu held.
 func (b *inbox) wake() {
 	select {
@@ -103,7 +133,7 @@ func (b *inbox) take() (in Input, ok, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.items) == 0 {
-		return Input{}, false, !b.closed
+		return Input{}, false, !b.closed || b.holds > 0
 	}
 	in = b.items[0]
 	b.bytes -= in.Size

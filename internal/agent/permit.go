@@ -111,6 +111,7 @@ func (t *turn) question(ctx context.Context, tool tools.Tool, u model.ToolUse, f
 	always := t.c.cfg.Policy.Always(f)
 	q := policy.ToolPermission{
 		ToolName: u.Name, ToolUseID: u.ID, Input: u.Input, Class: f.Class, Reason: d.Reason, Why: d.Why, Path: d.Path,
+		Agent:       t.c.cfg.Origin.AgentID,
 		Suggestions: policy.Suggest(f, always), Always: always, Hash: policy.Bind(u.Name, u.Input),
 	}
 	ans, by, err := t.answerTo(ctx, q)

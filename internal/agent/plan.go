@@ -96,6 +96,10 @@ func (enterPlan) Run(ctx context.Context, _ *tools.Call) tools.Result {
 // setMode changes the conversation's mode in the middle of the turn, whose own
 // mode, if it had one, ends with that.
 func (t *turn) setMode(ctx context.Context, m policy.Mode) {
+	if t.c.parent != nil { // a sub-agent has no mode but its caller's
+		t.c.parent.setMode(ctx, m)
+		return
+	}
 	old := t.mode()
 	t.in.Mode = nil
 	if was := t.c.SetMode(m); m == policy.ModePlan && was == policy.ModePlan {

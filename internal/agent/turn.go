@@ -44,6 +44,8 @@ type turn struct {
 	stopped *string // why a hook wants the turn to end; nil: none does
 	pushed  int     // times that Stop hooks made the turn go on
 	alone   bool    // the call that runs is the only one of its answer
+
+	inherited inherited // from sub-agents
 }
 
 // run is the turn's only exit: whatever happens inside, panics included, it
@@ -118,6 +120,9 @@ func (t *turn) loop(ctx context.Context) Result {
 			return t.requestFailed(ctx, msg, err)
 		}
 		uses := toolUses(msg)
+		if len(uses) == 0 && t.awaitTasks(ctx) {
+			continue
+		}
 		if len(uses) == 0 {
 			if t.c.tuned().schema == nil {
 				if t.goesOn(ctx) {
@@ -158,6 +163,9 @@ func (t *turn) wanted() string {
 }
 
 func (t *turn) mode() policy.Mode {
+	if t.c.parent != nil {
+		return t.c.parent.mode()
+	}
 	if t.in.Mode != nil {
 		return *t.in.Mode
 	}
