@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -453,7 +454,7 @@ func randomEvent(r *rand.Rand) agent.Event {
 		u.Input = nil
 		block = u
 	}
-	switch r.IntN(18) {
+	switch r.IntN(20) {
 	case 0:
 		return &agent.TurnStarted{Model: text, Mode: policy.ModeDontAsk, Input: agent.Input{Blocks: []model.Block{model.Text{Text: text}}}}
 	case 1:
@@ -484,6 +485,10 @@ func randomEvent(r *rand.Rand) agent.Event {
 		return &agent.ModelFallback{From: text, To: text}
 	case 14:
 		return &agent.ModeChanged{New: policy.ModeYolo}
+	case 17:
+		return &agent.HookEnded{ID: text, Output: json.RawMessage(text), Err: errors.New(text)}
+	case 18:
+		return &agent.HookMessage{Text: text}
 	case 15:
 		return &agent.ConversationReset{Old: text, New: "n"}
 	case 16:
@@ -570,5 +575,16 @@ func TestChangesInClaude(t *testing.T) {
 	}
 	if sub := project(t, n, out, agent.Origin{AgentID: "a"}, &agent.ModeChanged{}); len(sub) != 0 {
 		t.Errorf("a sub-agent's mode: %v", sub)
+	}
+}
+
+func TestHooksInClaudeAsRecorded(t *testing.T) {
+	t.Parallel()
+	out := &sink{}
+	got := project(t, &Native{Facts: claudeFacts(), Out: out}, out, agent.Origin{},
+		&agent.HookEnded{ID: "h1", Name: "PreToolUse:Bash", Event: "PreToolUse", Outcome: "success"})
+	recorded := golden(t, "claude.jsonl")
+	if diff := cmp.Diff(shape(recorded[len(recorded)-2], ""), shape(got[0], "")); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -76,11 +76,14 @@ func (f *Facts) fallback(e *agent.ModelFallback) streamjson.Message {
 	if e.Err != nil {
 		why = ": " + e.Err.Error()
 	}
-	return &streamjson.System{Subtype: "informational", SessionID: f.SessionID, UUID: streamjson.NewUUID(),
-		Extra: members(map[string]any{
-			"content": "Switched from " + e.From + " to " + e.To + why, "level": "warning",
-			"from_model": e.From, "to_model": e.To,
-		})}
+	return f.informational("Switched from "+e.From+" to "+e.To+why, "warning",
+		map[string]any{"from_model": e.From, "to_model": e.To})
+}
+
+// informational is the frame with something to tell the user.
+func (f *Facts) informational(text, level string, more map[string]any) streamjson.Message {
+	more["content"], more["level"] = text, level
+	return &streamjson.System{Subtype: "informational", SessionID: f.SessionID, UUID: streamjson.NewUUID(), Extra: members(more)}
 }
 
 // reset is the frame between two conversations; it is the last of the old one.

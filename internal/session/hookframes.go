@@ -23,10 +23,14 @@ func (f *Facts) hook(from agent.Origin, e agent.Event) streamjson.Message {
 		if e.Err != nil {
 			why = e.Err.Error()
 		}
-		return frame("hook_response", map[string]any{
+		fields := map[string]any{
 			"hook_id": e.ID, "hook_name": e.Name, "hook_event": e.Event, "outcome": e.Outcome,
 			"output": shown, "stdout": shown, "stderr": why,
-		})
+		}
+		if e.Err == nil && e.Outcome == "success" {
+			fields["exit_code"] = 0
+		}
+		return frame("hook_response", fields)
 	case *agent.HookMessage:
 		return frame("informational", map[string]any{"content": e.Text, "level": "info", "hook_event": e.Event})
 	}

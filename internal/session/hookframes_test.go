@@ -36,7 +36,7 @@ func TestFramesAboutHooks(t *testing.T) {
 	want := []map[string]any{
 		frame("hook_started", map[string]any{"hook_id": "h", "hook_name": "PreToolUse:Bash", "hook_event": "PreToolUse"}),
 		frame("hook_response", map[string]any{"hook_id": "h", "hook_name": "PreToolUse:Bash", "hook_event": "PreToolUse",
-			"output": `{"a":1}`, "stdout": `{"a":1}`, "stderr": "", "outcome": "success"}),
+			"output": `{"a":1}`, "stdout": `{"a":1}`, "stderr": "", "outcome": "success", "exit_code": 0.0}),
 		frame("hook_response", map[string]any{"hook_id": "h", "hook_name": "Stop", "hook_event": "Stop",
 			"output": "", "stdout": "", "stderr": "it broke", "outcome": "error"}),
 		frame("informational", map[string]any{"content": "careful", "level": "info", "hook_event": "Stop"}),

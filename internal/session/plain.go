@@ -25,6 +25,8 @@ func (p *Text) Event(_ context.Context, from agent.Origin, e agent.Event) {
 	switch e := e.(type) {
 	case *agent.RequestRetried:
 		fmt.Fprintf(p.Err, "%v; trying again in %s\n", e.Info.Err, e.Info.Delay.Round(100*time.Millisecond))
+	case *agent.HookMessage:
+		fmt.Fprintln(p.Err, e.Text)
 	case *agent.TurnEnded:
 		p.result(e.Result)
 	}
