@@ -70,7 +70,7 @@ func (e *ConfigError) Error() string {
 }
 
 // ConfigErrors returns the errors of single servers in an error of Parse, by
-// name.
+// name; none of an error that is about the text as a whole.
 func ConfigErrors(err error) map[string]error {
 	out := map[string]error{}
 	var list []error
@@ -81,7 +81,7 @@ func ConfigErrors(err error) map[string]error {
 	}
 	for _, e := range list {
 		var c *ConfigError
-		if errors.As(e, &c) {
+		if errors.As(e, &c) && c.Server != "" {
 			out[c.Server] = e
 		}
 	}

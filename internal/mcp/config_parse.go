@@ -57,7 +57,7 @@ func ParseServers(servers map[string]json.RawMessage, getenv func(string) (strin
 // ParseServer reads one server, as Parse does.
 func ParseServer(name string, data json.RawMessage, getenv func(string) (string, bool)) (Config, error) {
 	if strings.TrimSpace(name) == "" {
-		return Config{}, &ConfigError{Reason: "a server has no name"}
+		return Config{}, &ConfigError{Server: "(unnamed)", Reason: "it has no name"}
 	}
 	p := &parser{server: name, getenv: getenv, left: map[string]json.RawMessage{}}
 	if err := unmarshal(data, &p.left); err != nil || p.left == nil {

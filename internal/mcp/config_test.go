@@ -86,7 +86,10 @@ func TestParseErrorsNameServerAndField(t *testing.T) {
 			t.Errorf("%s: %v %v, want %q", in, list, err, want)
 		}
 	}
-	list, err := Parse([]byte(`{"good":{"command":"a"},"bad":{},"worse":1}`), nil)
+	if _, err := Parse([]byte(`{`), nil); err == nil || len(ConfigErrors(err)) != 0 {
+		t.Errorf("the error of a whole text is one of a server's: %v", err)
+	}
+	list, err := Parse([]byte(`{"good":{"command":"a"},"bad":{},"":1}`), nil)
 	if len(list) != 1 || len(ConfigErrors(err)) != 2 || ConfigErrors(err)["bad"] == nil || len(ConfigErrors(nil)) != 0 {
 		t.Errorf("%v %v", list, err)
 	}

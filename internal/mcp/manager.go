@@ -101,6 +101,7 @@ type Manager struct {
 
 	direct func() (*http.Transport, error) // made once, when it is needed
 	made   atomic.Bool                     // direct was needed
+	pause  time.Duration                   // before a server that died is started again, at first
 
 	mu      sync.Mutex // guards the rest
 	servers map[string]*server
@@ -134,7 +135,7 @@ func New(o Options) *Manager {
 	o.ConnectTime = firstTime(envTime(o.Env, "MCP_TIMEOUT"), o.ConnectTime, defaultConnectTime)
 	o.ToolTime = firstTime(envTime(o.Env, "MCP_TOOL_TIMEOUT"), o.ToolTime, defaultToolTime)
 	m := &Manager{
-		o: o, log: o.Log, servers: map[string]*server{}, changed: make(chan struct{}),
+		o: o, log: o.Log, pause: firstRestart, servers: map[string]*server{}, changed: make(chan struct{}),
 		ids: map[string]*atomic.Int64{}, offered: map[string]offer{},
 	}
 	m.direct = sync.OnceValues(func() (*http.Transport, error) {
@@ -189,16 +190,17 @@ func (m *Manager) Add(scope string, list ...Config) {
 	for _, c := range list {
 		m.put(scope, c, nil)
 	}
+	m.publish()
 }
 
 // AddFailed lists servers whose configuration is invalid as failed, with the
 // error that ConfigErrors gives.
 func (m *Manager) AddFailed(scope string, bad map[string]error) {
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
-		if name != "" {
-			m.put(scope, Config{Name: name}, bad[name])
-		}
+		m.put(scope, Config{Name: name}, bad[name])
+		m.tell(name, Failed)
 	}
+	m.publish()
 }
 
 // put adds or replaces one server and reports whether that changed anything.
@@ -271,6 +273,7 @@ func (m *Manager) Set(list []Config, bad map[string]error) SetResult {
 			res.Added = append(res.Added, c.Name)
 		}
 	}
+	m.publish()
 	return res
 }
 
@@ -313,7 +316,6 @@ func (m *Manager) Wait(ctx context.Context, limit time.Duration) []string {
 		changed := m.changed
 		m.mu.Unlock()
 		if len(waiting) == 0 {
-			m.published()
 			return nil
 		}
 		select {
@@ -323,10 +325,6 @@ func (m *Manager) Wait(ctx context.Context, limit time.Duration) []string {
 		}
 	}
 }
-
-// published waits for callbacks that are under way, so that the tools of a
-// server that is connected have been reported.
-func (m *Manager) published() { m.publish() }
 
 // await waits until a server is no longer connecting, and returns its state and
 // error.
@@ -426,7 +424,6 @@ func (m *Manager) restart(ctx context.Context, old *server) error {
 	if state != Connected {
 		return fmt.Errorf("MCP server %q: %s: %s", old.cfg.Name, state, why)
 	}
-	m.published()
 	return nil
 }
 
@@ -444,7 +441,7 @@ func (m *Manager) Trusted(name string) bool {
 	defer m.mu.Unlock()
 	found := false
 	for _, s := range m.servers {
-		if s.cfg.Name != name && serverPart(s.cfg.Name) != name {
+		if s.cfg.Name != name && SafeName(s.cfg.Name) != name {
 			continue
 		}
 		if !s.trusted() {

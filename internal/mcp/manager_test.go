@@ -322,6 +322,51 @@ func TestServerThatDiesComesBack(t *testing.T) {
 	}
 }
 
+func TestServerThatKeepsDyingIsGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{})
+	r.pause = time.Millisecond
+	leave := filepath.Join(t.TempDir(), "leave")
+	r.Add("", program(t, "s", "brief", "LEAVE="+leave))
+	r.wait()
+	if st := r.status("s"); st.State != Connected {
+		t.Fatalf("%+v", st)
+	}
+	if err := os.WriteFile(leave, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.until("given up", func() bool { return slices.Contains(r.states, "s failed") })
+	if st := r.status("s"); st.State != Failed || !strings.Contains(st.Error, "times in a row") {
+		t.Errorf("%+v", st)
+	}
+	if err := os.Remove(leave); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reconnect(context.Background(), "s"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHeadersStayAtHome(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 10)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		got <- req.Header.Get("X-Secret")
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	home := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(func() { home.Close(); other.Close() })
+	r := newRig(t, Options{})
+	r.Add("", Config{Name: "s", Type: TypeHTTP, URL: home.URL, Headers: map[string]string{"X-Secret": "s3cret"}})
+	r.wait()
+	if secret := <-got; secret != "" {
+		t.Errorf("%q was sent to a stranger", secret)
+	}
+	if st := r.status("s"); st.State != Failed {
+		t.Errorf("%+v", st)
+	}
+}
+
 func TestCloseTakesTheWholeTreeDown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{})

@@ -13,13 +13,14 @@ const (
 	maxServerPart = 36
 )
 
-// serverPart returns a server's name as it stands in the names of its tools.
-func serverPart(name string) string { return bounded(plain(name), maxServerPart, name) }
+// SafeName returns a server's name as it stands in the names of its tools, and
+// so in rules: mcp__ and SafeName is the rule for all of them.
+func SafeName(name string) string { return bounded(plain(name), maxServerPart, name) }
 
 // toolName returns the name of a server's tool; nth tells apart those whose
 // names would be the same, 0 for the first.
 func toolName(server, tool string, nth int) string {
-	name := "mcp__" + serverPart(server) + "__" + plain(tool)
+	name := "mcp__" + SafeName(server) + "__" + plain(tool)
 	if nth > 0 {
 		return bounded(name+"_"+digest(server+"\x00"+tool+strings.Repeat("\x00", nth)), maxName, server+"\x00"+tool+strings.Repeat("\x00", nth))
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -48,7 +49,12 @@ func (m *Manager) dialHTTP(c *Config, kind string) (*wire, error) {
 		return nil, err
 	}
 	life, cut := context.WithCancelCause(context.Background())
-	rt := &roundTripper{next: base, headers: c.Headers, life: life, lost: make(chan struct{}, 1)}
+	home, err := url.Parse(c.URL)
+	if err != nil {
+		cut(nil)
+		return nil, errors.New("its URL can't be read")
+	}
+	rt := &roundTripper{next: base, home: home, headers: c.Headers, life: life, lost: make(chan struct{}, 1)}
 	client := &http.Client{Transport: rt}
 	w := &wire{
 		shut:      func() { cut(errClosed) },
@@ -76,6 +82,7 @@ var errClosed = errors.New("the connection was closed")
 // and watches for what says that the server is away or wants a sign-in.
 type roundTripper struct {
 	next    http.RoundTripper
+	home    *url.URL // headers are sent there only: they may be credentials
 	headers map[string]string
 	life    context.Context
 	// optional: GET asks for a stream that the server need not have.
@@ -106,10 +113,12 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		cancel(nil)
 	}
 	r = r.Clone(ctx)
-	for k, v := range t.headers {
-		r.Header.Set(k, v)
+	if t.atHome(r.URL) {
+		for k, v := range t.headers {
+			r.Header.Set(k, v)
+		}
 	}
-	if host := r.Header.Get("Host"); host != "" {
+	if host := r.Header.Get("Host"); host != "" { // a header of the configuration
 		r.Host = host
 	}
 	if t.optional && r.Method == http.MethodGet {
@@ -132,11 +141,20 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	t.status.Store(int32(resp.StatusCode))
+	if !t.optional || r.Method != http.MethodGet {
+		t.status.Store(int32(resp.StatusCode))
+	}
 	t.broken.Store(nil)
 	streams := r.Method == http.MethodGet && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
 	resp.Body = &body{ReadCloser: resp.Body, t: t, end: end, streams: streams}
 	return resp, nil
+}
+
+// atHome reports whether u is on the server that is configured, and not where a
+// redirection or the server itself points. Going over to https is staying.
+func (t *roundTripper) atHome(u *url.URL) bool {
+	return u.Host == t.home.Host && u.Scheme == t.home.Scheme ||
+		u.Hostname() == t.home.Hostname() && t.home.Scheme == "http" && u.Scheme == "https"
 }
 
 func (t *roundTripper) tell() {

@@ -110,7 +110,7 @@ func (m *Manager) realName(name string) string {
 	defer m.mu.Unlock()
 	if m.servers[name] == nil {
 		for _, n := range m.order {
-			if serverPart(n) == name {
+			if SafeName(n) == name {
 				return n
 			}
 		}

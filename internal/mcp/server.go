@@ -143,7 +143,7 @@ func (s *server) trusted() bool {
 // run connects, and again when the connection ends, until ctx does.
 func (s *server) run(ctx context.Context) {
 	defer s.cancel()
-	for deaths, pause := 0, firstRestart; ; pause *= 2 {
+	for deaths, pause := 0, s.m.pause; ; pause *= 2 {
 		l, has, err := s.connect(ctx)
 		if ctx.Err() != nil {
 			return
@@ -158,7 +158,7 @@ func (s *server) run(ctx context.Context) {
 			}
 			l.close()
 			if time.Since(born) >= settledTime {
-				deaths, pause = 0, firstRestart
+				deaths, pause = 0, s.m.pause
 			}
 		case isAuth(err):
 			s.update(NeedsAuth, err, nil, listing{})

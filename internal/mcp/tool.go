@@ -85,7 +85,7 @@ func (s *server) offered(names map[string]bool) []*tool {
 		names[name] = true
 		list = append(list, &tool{m: s.m, server: s.cfg.Name, remote: t.Name, spec: tools.Spec{
 			Name: name, Description: clip(description(t), maxDescription), Schema: safeSchema(t.InputSchema),
-			Class: policy.ClassMCP, Server: serverPart(s.cfg.Name), Annotations: annotations(t),
+			Class: policy.ClassMCP, Server: SafeName(s.cfg.Name), Annotations: annotations(t),
 			ReadOnly: s.trusted() && t.Annotations != nil && t.Annotations.ReadOnlyHint,
 		}})
 	}

@@ -20,7 +20,7 @@ func TestToolNames(t *testing.T) {
 	for _, c := range [][2]string{{"s", "t"}, {"s.é", "a/b"}, {long, "t"}, {long + "y", "t"}, {"s", long}, {"s", long + "y"}, {long, long}} {
 		for nth := range 2 {
 			name := toolName(c[0], c[1], nth)
-			if !valid.MatchString(name) || seen[name] || !strings.HasPrefix(name, "mcp__"+serverPart(c[0])+"__") {
+			if !valid.MatchString(name) || seen[name] || !strings.HasPrefix(name, "mcp__"+SafeName(c[0])+"__") {
 				t.Errorf("%q %q %d: %q", c[0], c[1], nth, name)
 			}
 			seen[name] = true
