@@ -140,7 +140,7 @@ func TestASearchDoesNotFollowWhatBecameASymlink(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := searchVisited(visited{dir: b.roots.dirs[0].root, name: "f.txt"}, q.searcher())
+		m, err := searchVisited(visited{dir: b.roots.dirs()[0].root, name: "f.txt"}, q.searcher())
 		if !errors.Is(err, errSwapped) || m.count > 0 {
 			t.Errorf("%+v: found %+v, %v", in, m, err)
 		}

@@ -33,15 +33,63 @@ type RootsConfig struct {
 // Roots are the directories beneath which tools may act. Each is held open, so
 // that what is done goes through the directory that was allowed (os.Root,
 // openat) and never through a path looked up again: a symlink swapped in
-// between check and use cannot lead outside. Roots is safe for concurrent use.
+// between check and use cannot lead outside. Roots is safe for concurrent use,
+// also while directories come and go.
 type Roots struct {
-	dirs []rootDir
+	set  *rootSet // shared with what With returned
 	home string
 	// granted are paths outside of dirs that may be acted on too; see With.
 	granted []string
 
 	// writing serialises replacements of files within this process.
 	writing *sync.Mutex
+}
+
+// rootSet is the directories of now.
+type rootSet struct {
+	mu   sync.RWMutex
+	dirs []rootDir // never changed in place; the working directory first
+	gone []rootDir // removed, but maybe still in use: open until Close
+}
+
+// dirs returns the directories of now.
+func (r *Roots) dirs() []rootDir {
+	r.set.mu.RLock()
+	defer r.set.mu.RUnlock()
+	return r.set.dirs
+}
+
+// Add allows one more directory, which must exist, for the calls that begin
+// from now on. One that is allowed already is not added again.
+func (r *Roots) Add(dir string) error {
+	d, err := openRoot(dir)
+	if err != nil {
+		return err
+	}
+	r.set.mu.Lock()
+	defer r.set.mu.Unlock()
+	if slices.ContainsFunc(r.set.dirs, func(o rootDir) bool { return o.path == d.path }) {
+		return d.root.Close()
+	}
+	r.set.dirs = append(slices.Clip(r.set.dirs), d)
+	return nil
+}
+
+// Remove takes a directory away that was given or added by this path, or by
+// what it resolves to, and reports whether there was one. Calls that run go on.
+// The working directory stays.
+func (r *Roots) Remove(dir string) bool {
+	r.set.mu.Lock()
+	defer r.set.mu.Unlock()
+	dir = filepath.Clean(dir)
+	for i, d := range r.set.dirs {
+		if i > 0 && (d.path == dir || d.given == dir) {
+			r.set.gone = append(r.set.gone, d)
+			r.set.dirs = slices.Delete(slices.Clone(r.set.dirs), i, i+1)
+			return true
+		}
+	}
+	return false
 }
 
 // rootDir is one allowed directory: its path with symlinks resolved, and as
@@ -71,14 +119,14 @@ func OpenRoots(c RootsConfig) (*Roots, error) {
 	if len(c.Dirs) == 0 {
 		return nil, errors.New("opening the allowed directories: none was given")
 	}
-	r := &Roots{home: c.Home, writing: new(sync.Mutex)}
+	r := &Roots{set: new(rootSet), home: c.Home, writing: new(sync.Mutex)}
 	for _, d := range c.Dirs {
 		dir, err := openRoot(d)
 		if err != nil {
 			r.Close()
 			return nil, err
 		}
-		r.dirs = append(r.dirs, dir)
+		r.set.dirs = append(r.set.dirs, dir)
 	}
 	return r, nil
 }
@@ -101,8 +149,10 @@ func openRoot(dir string) (rootDir, error) {
 
 // Close releases the directories. No tool may run after it.
 func (r *Roots) Close() error {
+	r.set.mu.Lock()
+	defer r.set.mu.Unlock()
 	var all []error
-	for _, d := range r.dirs {
+	for _, d := range slices.Concat(r.set.dirs, r.set.gone) {
 		all = append(all, d.root.Close())
 	}
 	return errors.Join(all...)
@@ -128,13 +178,14 @@ func (r *Roots) With(granted []string) *Roots {
 }
 
 // Dir returns the working directory, symlinks resolved.
-func (r *Roots) Dir() string { return r.dirs[0].path }
+func (r *Roots) Dir() string { return r.dirs()[0].path }
 
 // All returns the allowed directories, symlinks resolved, the working
 // directory first.
 func (r *Roots) All() []string {
-	all := make([]string, len(r.dirs))
-	for i, d := range r.dirs {
+	dirs := r.dirs()
+	all := make([]string, len(dirs))
+	for i, d := range dirs {
 		all[i] = d.path
 	}
 	return all
@@ -174,7 +225,7 @@ func (r *Roots) Resolve(path string) (Place, error) {
 // Relative shortens a path for display: relative to the working directory when
 // it is beneath it, else as it is.
 func (r *Roots) Relative(path string) string {
-	for _, base := range []string{r.dirs[0].path, r.dirs[0].given} {
+	for _, base := range []string{r.dirs()[0].path, r.dirs()[0].given} {
 		if rel, ok := cutRoot(base, path); ok {
 			return rel
 		}
@@ -200,11 +251,11 @@ func (r *Roots) absolute(path string) (string, error) {
 	case filepath.VolumeName(path) != "":
 		return "", fmt.Errorf("path %s is relative to a drive: give an absolute path", quotePath(path))
 	}
-	return r.dirs[0].given + string(filepath.Separator) + path, nil
+	return r.dirs()[0].given + string(filepath.Separator) + path, nil
 }
 
 func (r *Roots) hasVolume(vol string) bool {
-	for _, d := range r.dirs {
+	for _, d := range r.dirs() {
 		if strings.EqualFold(filepath.VolumeName(d.path), vol) || strings.EqualFold(filepath.VolumeName(d.given), vol) {
 			return true
 		}
@@ -214,7 +265,7 @@ func (r *Roots) hasVolume(vol string) bool {
 
 // beneath finds the deepest root that contains real.
 func (r *Roots) beneath(real string) (dir rootDir, rel string, ok bool) {
-	for _, d := range r.dirs {
+	for _, d := range r.dirs() {
 		if sub, in := cutRoot(d.path, real); in && (!ok || len(d.path) > len(dir.path)) {
 			dir, rel, ok = d, sub, true
 		}

@@ -205,8 +205,47 @@ func FuzzResolveStaysBeneath(f *testing.F) {
 		if real, err := filepath.EvalSymlinks(p.Path); err == nil && real != p.Path {
 			t.Fatalf("Resolve(%q) = %q, which is a link to %q", path, p.Path, real)
 		}
-		if _, err := roots.dirs[0].root.Stat(p.rel); p.Exists && err != nil {
+		if _, err := roots.dirs()[0].root.Stat(p.rel); p.Exists && err != nil {
 			t.Fatalf("Resolve(%q): %v", path, err)
 		}
 	})
+}
+
+func TestDirectoriesComeAndGo(t *testing.T) {
+	t.Parallel()
+	base, other := t.TempDir(), t.TempDir()
+	roots, err := OpenRoots(RootsConfig{Dirs: []string{base}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { roots.Close() })
+	file := filepath.Join(other, "f")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	granted := roots.With([]string{"/nowhere"})
+	if _, err := roots.Resolve(file); !errors.Is(err, ErrOutside) {
+		t.Errorf("before: %v", err)
+	}
+	for range 2 {
+		if err := roots.Add(other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place, err := granted.Resolve(file)
+	if err != nil || len(roots.All()) != 2 {
+		t.Errorf("added: %v, %v", err, roots.All())
+	}
+	if !roots.Remove(other) || roots.Remove(other) || roots.Remove(base) {
+		t.Error("other is not the one directory that can be removed, once")
+	}
+	if _, err := roots.Resolve(file); !errors.Is(err, ErrOutside) {
+		t.Errorf("removed: %v", err)
+	}
+	if _, err := place.dir.root.Stat(place.rel); err != nil {
+		t.Errorf("a call that runs lost its directory: %v", err)
+	}
+	if err := roots.Add(filepath.Join(other, "nothing")); err == nil {
+		t.Error("a directory that isn't there was added")
+	}
 }
