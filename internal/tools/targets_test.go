@@ -30,7 +30,7 @@ func builtIn(t testing.TB) []Spec {
 func TestEveryToolDeclaresItsInput(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"read_file": "file_path read", "write_file": "file_path write", "edit": "file_path write",
+		"read_file": "file_path read", "write_file": "file_path write", "edit": "file_path write", "notebook_edit": "notebook_path write",
 		"list_directory": "path search", "grep_search": "path search", "glob": "path search, pattern glob",
 		"run_shell_command": "directory workdir", "web_fetch": "url url",
 	}
