@@ -32,9 +32,11 @@ var errOversized = errors.New("the output is too large")
 // gemini-cli's protocol 1.0.0, with our names of the tools. Whatever goes wrong
 // with one is a denial.
 type checkers struct {
-	runner  sandbox.Runner
-	env     []string                // of the programs: the user's own, like theirs
-	history func() []*model.Message // the conversation so far; nil: it isn't known
+	runner sandbox.Runner
+	env    []string // of the programs: the user's own, like theirs
+	// history is what was said so far where the call is made, by ctx; nil: it
+	// isn't known
+	history func(ctx context.Context) []*model.Message
 	log     *slog.Logger
 	limit   time.Duration // 0 means checkerTime
 }
@@ -53,7 +55,7 @@ func (k *checkers) judge(ctx context.Context, c *policy.Checker, f policy.Facts)
 }
 
 func (k *checkers) ask(ctx context.Context, c *policy.Checker, f policy.Facts) (checkerAnswer, error) {
-	question, err := k.question(c, f)
+	question, err := k.question(ctx, c, f)
 	if err != nil {
 		return checkerAnswer{}, err
 	}
@@ -153,7 +155,7 @@ type checkerWords struct {
 
 // question writes what a checker is told. One that doesn't say what it needs is
 // told all there is.
-func (k *checkers) question(c *policy.Checker, f policy.Facts) ([]byte, error) {
+func (k *checkers) question(ctx context.Context, c *policy.Checker, f policy.Facts) ([]byte, error) {
 	q := checkerQuestion{ProtocolVersion: "1.0.0", ToolCall: checkerCall{f.Tool, f.Input}, Config: c.Config}
 	wants := func(what string) bool { return len(c.Context) == 0 || slices.Contains(c.Context, what) }
 	if wants("environment") {
@@ -164,7 +166,7 @@ func (k *checkers) question(c *policy.Checker, f policy.Facts) ([]byte, error) {
 	}
 	switch {
 	case wants("history") && k.history != nil:
-		q.Context.History = &checkerHistory{Turns: checkerTurns(k.history())}
+		q.Context.History = &checkerHistory{Turns: checkerTurns(k.history(ctx))}
 	case slices.Contains(c.Context, "history"):
 		return nil, errors.New("it needs the history, which isn't known here")
 	}

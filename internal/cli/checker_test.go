@@ -174,7 +174,7 @@ func TestCheckerQuestion(t *testing.T) {
 			k, c := testCheckers(), script(t, "cat > '"+into+`'; echo '{"decision":"allow"}'`)
 			c.Context, c.Config = tt.context, tt.config
 			if tt.history {
-				k.history = func() []*model.Message { return history }
+				k.history = func(context.Context) []*model.Message { return history }
 			}
 			if b, reason := k.judge(context.Background(), c, place()); b != policy.Allow {
 				t.Fatalf("judge = %s, %q", b, reason)

@@ -255,10 +255,8 @@ func gitBranch(root string) string {
 
 // conversation makes the conversation of this run.
 func (w *wiring) conversation() *agent.Conversation {
-	check := &checkers{runner: sandbox.New(), env: w.cio.Env, log: w.log}
-	c := agent.New(w.agentConfig(check))
-	check.history = c.History
-	return c
+	check := &checkers{runner: sandbox.New(), env: w.cio.Env, log: w.log, history: agent.HistoryOf}
+	return agent.New(w.agentConfig(check))
 }
 
 func (w *wiring) agentConfig(check *checkers) agent.Config {

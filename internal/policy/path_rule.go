@@ -27,7 +27,7 @@ var fileTools = map[string]fileTool{
 
 // argTools are the tools whose rules speak of one argument, and its keys.
 var argTools = map[string][]string{
-	agentTool: {"subagent_type", "agent_name", "agent", "name"},
+	agentTool: {"subagent_type", "agent_name", "agent"},
 	"skill":   {"skill", "name"},
 }
 

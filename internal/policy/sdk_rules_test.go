@@ -253,6 +253,7 @@ func TestClaudeRuleSyntax(t *testing.T) {
 		{"Agent(type)", list("Agent(scout)"), nil, nil, `agent {"subagent_type":"scout"}`, nil, Allow},
 		{"Task(type)", list("Task(scout)"), nil, nil, `agent {"subagent_type":"scout"}`, nil, Allow},
 		{"Agent(type) is no other type", list("Agent(scout)"), nil, nil, `agent {"subagent_type":"scouts"}`, nil, Ask},
+		{"Agent(type) is not about the name of a run", list("Agent(scout)"), nil, nil, `agent {"name":"scout"}`, nil, Ask},
 		{"Agent(type) denies", nil, nil, list("Agent(scout)"), `agent {"subagent_type":"scout"}`, yolo, Deny},
 		{"Skill(name)", list("Skill(pdf)"), nil, nil, `skill {"skill":"pdf"}`, nil, Allow},
 		{"Skill(name) is exact", list("Skill(pdf)"), nil, nil, `skill {"skill":"pdf x"}`, nil, Ask},
