@@ -236,7 +236,7 @@ func (r *request) serve() {
 	d := r.d
 	defer d.work.Done()
 	defer r.over()
-	if r.ctx.Err() != nil && !r.isPending() {
+	if !r.isPending() {
 		return // withdrawn before its turn
 	}
 	payload, err := r.handle()
@@ -351,8 +351,8 @@ func (d *Dispatcher) withdraw(id string) {
 		d.log.Debug("nothing to cancel", "request_id", id)
 	}
 	for _, r := range list {
+		r.answer(streamjson.Failure(r.id, text)) // ahead of what the handler would say of it
 		r.cancel()
-		r.answer(streamjson.Failure(r.id, text))
 	}
 }
 
@@ -393,8 +393,8 @@ func (d *Dispatcher) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	d.end(ErrClosed)
 	d.abandon()
+	d.end(ErrClosed)
 	grace := time.NewTimer(closeGrace)
 	defer grace.Stop()
 	select {

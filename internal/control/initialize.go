@@ -26,6 +26,7 @@ type Initialize struct {
 	Skills       []string
 	Effort       string // one of Efforts
 	Title        string
+	HookTimeout  *time.Duration // for hooks that have none of their own; 0: no limit
 	// ForwardSubagentText asks for the text of sub-agents as well as their calls.
 	ForwardSubagentText bool
 	// Raw is the whole request, for what only some dialect knows.
@@ -87,6 +88,9 @@ func parseInitialize(raw []byte, d streamjson.Dialect, defaults timeouts) (*init
 		if err := step(); err != nil {
 			return nil, err
 		}
+	}
+	if in.timeouts.hook != defaults.hook {
+		in.HookTimeout = &in.timeouts.hook
 	}
 	in.takeSDKServers()
 	return in, nil

@@ -1,0 +1,101 @@
+package control
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentcli/agent/internal/streamjson"
+)
+
+func TestInitializeResponses(t *testing.T) {
+	for d, want := range map[streamjson.Dialect]string{
+		native: `{"type":"control_response","response":{"subtype":"success","request_id":"i","response":{"subtype":"initialize","session_id":"S","protocol_version":"1.0","input_format":"stream-json","output_format":"stream-json","commands":["clear","model"],"output_style":"stream-json","capabilities":{"tools":["read_file"],"mcpServers":true,"hooks":true,"permissionControl":true,"can_handle_can_use_tool":true,"can_handle_hook_callback":true,"can_set_permission_mode":true,"can_set_model":true,"can_handle_mcp_message":true,"can_set_effort":true,"can_get_context_usage":true,"can_get_available_models":true,"can_get_usage_info":true,"can_interrupt":true,"can_give_command_hints":true,"heartbeat":true,"can_rewind_files":true},"model":"m1","permissionMode":"default","agents":["a"]}}}`,
+		claude: `{"type":"control_response","response":{"subtype":"success","request_id":"i","response":{"commands":[{"name":"clear","description":"","argumentHint":"","aliases":["new"]},{"name":"model","description":"sets it","argumentHint":"[name]","builtin":true}],"agents":[{"name":"a","description":"does a"}],"output_style":"default","available_output_styles":["default"],"models":[{"value":"m1","displayName":"m1","description":"","supportsEffort":true,"supportedEffortLevels":["low"]}],"account":{"apiKeySource":"none"},"hooks_applied":true,"hook_on_failure_supported":true,"claude_code_version":"2.1.240"},"pending_permission_requests":[],"pending_user_dialog_requests":[]}}`,
+		qwen:   `{"type":"control_response","response":{"subtype":"success","request_id":"i","response":{"subtype":"initialize","session_id":"S","capabilities":{"can_handle_can_use_tool":true,"can_handle_hook_callback":false,"can_set_permission_mode":true,"can_set_model":true,"can_set_effort":true,"can_get_context_usage":true,"can_get_available_models":true,"can_get_usage_info":true,"can_handle_mcp_message":true}}}}`,
+	} {
+		h, _ := newHost(t, d)
+		h.line(`{"type":"control_request","request_id":"i","request":{"subtype":"initialize","hooks":{"Stop":[{"hookCallbackIds":["x"]}]}}}`)
+		if diff := cmp.Diff(want, h.waitResponse("i")); diff != "" {
+			t.Errorf("%s: %s", d, diff)
+		}
+	}
+}
+
+func TestInitializeTakesEverything(t *testing.T) {
+	h, w := newHost(t, native)
+	got := h.ask(`{"subtype":"initialize",
+		"hooks":{"PreToolUse":[{"matcher":"Bash","hookCallbackIds":["h0","h1"],"timeout":30,"onFailure":"block"},{"matcher":null,"hookCallbackIds":["h2"]}],"Stop":null},
+		"sdkMcpServers":{"one":{"type":"sdk","name":"one"}},
+		"mcpServers":{"ext":{"command":"x"},"two":{"type":"sdk"}},
+		"agents":[{"name":"b","description":"d"},{"name":"a"}],
+		"systemPrompt":["A\n__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__\nB","","C"],"appendSystemPrompt":"more","jsonSchema":{"type":"object"},
+		"skills":["s"],"timeout":{"canUseTool":5,"hook":7000,"mcp":0},"effort":"high","title":"T","forwardSubagentText":true,"later":1}`)
+	if strings.HasPrefix(got, "error") {
+		t.Fatal(got)
+	}
+	if diff := cmp.Diff([]HookRegistration{
+		{Event: "PreToolUse", Matcher: "Bash", CallbackIDs: []string{"h0", "h1"}, Timeout: 30 * time.Second, OnFailure: "block"},
+		{Event: "PreToolUse", CallbackIDs: []string{"h2"}},
+	}, w.hooks); diff != "" {
+		t.Error(diff)
+	}
+	in := w.init
+	if *in.SystemPrompt != "A\nB\n\nC" || in.AppendPrompt != "more" || string(in.JSONSchema) != `{"type":"object"}` || in.Effort != "high" ||
+		in.Title != "T" || !in.ForwardSubagentText || *in.HookTimeout != 7*time.Second || in.Raw == nil || !cmp.Equal(in.Skills, []string{"s"}) {
+		t.Errorf("%+v", in)
+	}
+	if !cmp.Equal(in.SDKServers, []string{"one", "two"}) || len(in.MCPServers) != 1 || string(in.MCPServers["ext"]) != `{"command":"x"}` {
+		t.Errorf("%+v", in)
+	}
+	if len(in.Agents) != 2 || in.Agents[0].Name != "b" || in.Agents[1].Name != "a" || string(in.Agents[0].Object) != `{"name":"b","description":"d"}` {
+		t.Errorf("%+v", in.Agents)
+	}
+	if d := h.d.calls.deadline(callMCP); d != 0 {
+		t.Error(d)
+	}
+	h.ask(`{"subtype":"initialize","systemPrompt":[""],"agents":{"z":{"prompt":"p"},"y":{}},"sdkMcpServers":["three"],"hooks":[{"event":"Stop","callbackId":"c"},{"event":"Stop","hookCallbackIds":["d"],"callback_id":"e"}],"skills":"one"}`)
+	if in = w.init; in.SystemPrompt == nil || *in.SystemPrompt != "" || in.Agents[0].Name != "z" || in.HookTimeout != nil || !cmp.Equal(in.Skills, []string{"one"}) {
+		t.Errorf("%+v", in)
+	}
+	if len(w.hooks) != 2 || !cmp.Equal(w.hooks[1].CallbackIDs, []string{"d", "e"}) {
+		t.Errorf("%+v", w.hooks)
+	}
+	h.ask(`{"subtype":"initialize","hooks":null,"timeout":null,"systemPrompt":null,"agents":null}`)
+	if in = w.init; in.SystemPrompt != nil || len(w.hooks) != 0 || in.Agents != nil {
+		t.Errorf("%+v", in)
+	}
+}
+
+func TestInitializeRefuses(t *testing.T) {
+	for body, want := range map[string]string{
+		`"hooks":3`:                     `field "hooks": have a number`,
+		`"hooks":{"Stop":3}`:            `field "hooks.Stop": want a list`,
+		`"hooks":{"Stop":[3]}`:          `field "hooks.Stop.0": want an object`,
+		`"hooks":{"Stop":[{}]}`:         `field "hooks.Stop.0.hookCallbackIds": is missing`,
+		`"hooks":[{"callback_id":"x"}]`: `field "hooks.0.event": is missing`,
+		`"hooks":[{"event":"Stop","callback_id":"x","timeout":"1"}]`:   `field "hooks.0.timeout": want seconds`,
+		`"hooks":[{"event":"Stop","callback_id":"x","onFailure":"z"}]`: `use continue or block`,
+		`"sdkMcpServers":3`:              `field "sdkMcpServers": have a number, want a list of names`,
+		`"sdkMcpServers":[3]`:            `field "sdkMcpServers": want a list of names`,
+		`"mcpServers":[]`:                `field "mcpServers": have a list, want an object`,
+		`"mcpServers":{"x":1}`:           `field "mcpServers.x": have a number, want an object`,
+		`"agents":3`:                     `field "agents": have a number`,
+		`"agents":[{"description":"x"}]`: `field "agents.0": want an object with a name`,
+		`"agents":{"a":1}`:               `field "agents.a": have a number`,
+		`"systemPrompt":3`:               `field "systemPrompt": have a number`,
+		`"appendSystemPrompt":3`:         `field "appendSystemPrompt": have a number, want a string`,
+		`"jsonSchema":"x"`:               `field "jsonSchema": have a string, want an object`,
+		`"effort":"huge"`:                `Invalid effort value. Supported: low, medium, high, xhigh, max`,
+		`"timeout":{"hook":-1}`:          `field "timeout.hook": want milliseconds`,
+		`"timeout":3`:                    `field "timeout": have a number, want an object`,
+	} {
+		h, w := newHost(t, native)
+		got := h.ask(`{"subtype":"initialize",` + body + `}`)
+		if !strings.HasPrefix(got, "error: initialize: ") || !strings.Contains(got, want) || w.init != nil {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+}
