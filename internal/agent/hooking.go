@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -176,7 +177,7 @@ func (t *turn) hookStopped() Result {
 // promptHooks runs the hooks that stand before the user's prompt. A prompt that
 // they drop leaves no trace in the history.
 func (t *turn) promptHooks(ctx context.Context) (Result, bool) {
-	if t.c.isSub() || t.in.Injected || t.prompt == "" || !t.c.cfg.Hooks.Has(hooks.UserPromptSubmit) {
+	if t.c.isSub() || t.in.Injected || onlyResults(t.in.Blocks) || !t.c.cfg.Hooks.Has(hooks.UserPromptSubmit) {
 		return Result{}, false // a sub-agent's prompt is a model's
 	}
 	in := t.hookInput()
@@ -195,6 +196,14 @@ func (t *turn) promptHooks(ctx context.Context) (Result, bool) {
 	}
 	t.c.hooking.hold(o.Context...)
 	return Result{}, false
+}
+
+// onlyResults reports whether an input is made of results of calls alone.
+func onlyResults(blocks []model.Block) bool {
+	return !slices.ContainsFunc(blocks, func(b model.Block) bool {
+		_, ok := b.(model.ToolResult)
+		return !ok
+	})
 }
 
 // goesOn asks the Stop hooks, now that the model is done, and reports whether
@@ -267,7 +276,9 @@ func (t *turn) answerTo(ctx context.Context, q policy.ToolPermission) (policy.An
 			return a, ByHook, nil
 		}
 	}
-	t.c.notify(t.hookInput(), "permission_prompt", "Permission is needed to use "+q.ToolName)
+	if t.c.Facts().Interactive {
+		t.c.notify(t.hookInput(), "permission_prompt", "Permission is needed to use "+q.ToolName)
+	}
 	ans, err := t.c.cfg.Asker.Ask(ctx, q)
 	return ans, ByHost, err
 }

@@ -654,3 +654,45 @@ func TestInterruptEndsAHookThatHangs(t *testing.T) {
 		})
 	}
 }
+
+func TestAnEmptiedConversationStartsAnew(t *testing.T) {
+	t.Parallel()
+	log, cfg := withHooks(t, answers{}, nil)
+	r := newRig(t, cfg, says("one"), says("two"))
+	r.c.Submit(Input{Blocks: []model.Block{model.Text{Text: "hi"}}})
+	r.c.Clear()
+	r.run(t.Context(), "again")
+	want := []string{"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"}
+	if diff := cmp.Diff(want, log.names()); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
+	start, end := log.of(hooks.SessionStart), log.of(hooks.SessionEnd)
+	if end[0]["reason"] != "clear" || end[0]["session_id"] != "s" || start[1]["source"] != "clear" || start[1]["session_id"] == "s" || end[1]["reason"] != "other" {
+		t.Errorf("ends %v, starts %v", end, start)
+	}
+}
+
+func TestContinuingAfterADeferredCallAnswersIt(t *testing.T) {
+	t.Parallel()
+	_, cfg := withHooks(t, answers{hooks.PreToolUse: {specific(`"permissionDecision":"defer"`)}}, nil)
+	r := newRig(t, cfg, calls(call{"look", "t1", `{}`}), says("done"))
+	r.c.Submit(Input{Blocks: []model.Block{model.Text{Text: "hi"}}})
+	r.c.Submit(Input{Injected: true})
+	got := r.run(t.Context())
+	if got[1].Text != "done" || slices.Contains(r.story(), "Noted") {
+		t.Errorf("results %+v, story %q", got, r.story())
+	}
+	checkHistory(t, r.c.history)
+}
+
+func TestWhatIsNoPromptOfTheUserHasNoPromptHooks(t *testing.T) {
+	t.Parallel()
+	log, cfg := withHooks(t, answers{}, nil)
+	r := newRig(t, cfg, says("one"), says("two"))
+	r.c.Submit(Input{Injected: true, Blocks: []model.Block{model.Text{Text: "a task ended"}}})
+	r.c.Submit(Input{Blocks: []model.Block{model.Image{URL: "https://example.com/a.png"}}})
+	r.run(t.Context())
+	if got := log.of(hooks.UserPromptSubmit); len(got) != 1 || got[0]["prompt"] != "" {
+		t.Errorf("hooks were told %v", got)
+	}
+}

@@ -3,11 +3,14 @@ package session
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentcli/agent/internal/agent"
+	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/streamjson"
 )
 
 func TestFramesAboutHooks(t *testing.T) {
@@ -43,5 +46,42 @@ func TestFramesAboutHooks(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestResultsOfTheHostsOwnTools(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		content string
+		want    []model.Block
+		err     string
+	}{
+		{`{"type":"tool_result","tool_use_id":"t","content":"x"}`, []model.Block{model.Text{Text: "x"}}, ""},
+		{`{"type":"tool_result","tool_use_id":"t"}`, []model.Block{model.Text{}}, ""},
+		{`{"type":"tool_result","tool_use_id":"t","content":[]}`, []model.Block{model.Text{}}, ""},
+		{`{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"url","url":"u"}}]}`,
+			[]model.Block{model.Text{Text: "a"}, model.Image{URL: "u"}}, ""},
+		{`{"type":"tool_result","tool_use_id":"","content":"x"}`, nil, "tool_use_id"},
+		{`{"type":"tool_result","tool_use_id":"t","content":[{"type":"tool_use","id":"a","name":"b","input":{}}]}`, nil, "only text, image and document"},
+	}
+	for _, tt := range tests {
+		msg, err := streamjson.Decode([]byte(`{"type":"user","message":{"role":"user","content":[` + tt.content + `]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := toInput(msg.(*streamjson.UserLine))
+		if tt.err != "" {
+			if in.Err == nil || !strings.Contains(in.Err.Error(), tt.err) {
+				t.Errorf("%s: error %v, want %q in it", tt.content, in.Err, tt.err)
+			}
+			continue
+		}
+		if in.Err != nil {
+			t.Errorf("%s: %v", tt.content, in.Err)
+			continue
+		}
+		if diff := cmp.Diff([]model.Block{model.ToolResult{ToolUseID: "t", Blocks: tt.want}}, in.Blocks); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.content, diff)
+		}
 	}
 }
