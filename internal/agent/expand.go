@@ -186,11 +186,17 @@ func answersCalls(m *model.Message) bool {
 // take it for the last word.
 func (t *turn) begin(ctx context.Context) {
 	c := t.c
+	answers := len(c.openCalls()) > 0
 	t.in.Blocks = c.settleOpen(ctx, t.in.Blocks)
-	t.addNotes(ctx)
+	if !answers {
+		t.addNotes(ctx)
+	}
 	switch {
 	case !t.in.Injected || len(t.in.Blocks) > 0: // shown with TurnStarted
 		c.remember(&model.Message{ID: t.in.UUID, Role: model.RoleUser, Blocks: t.in.Blocks}, transcript.Entry{})
+		if answers { // results come right after their calls
+			t.addNotes(ctx)
+		}
 	default:
 		if n := len(c.history); n > 0 && isNote(c.history[n-1]) {
 			c.history = c.history[: n-1 : n-1]

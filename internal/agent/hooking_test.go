@@ -696,3 +696,34 @@ func TestWhatIsNoPromptOfTheUserHasNoPromptHooks(t *testing.T) {
 		t.Errorf("hooks were told %v", got)
 	}
 }
+
+func TestResultsOfDeferredCallsComeBeforeNotesOfTasks(t *testing.T) {
+	t.Parallel()
+	_, cfg := withHooks(t, answers{hooks.PreToolUse: {specific(`"permissionDecision":"defer"`)}}, nil)
+	r := newRig(t, cfg, calls(call{"look", "t1", `{}`}), says("done"))
+	r.onEnd = func(res Result) {
+		if res.Deferred != nil {
+			r.c.backlog.begin()
+			r.c.backlog.end("a task ended", false)
+		}
+	}
+	r.run(t.Context(), "hi", "go on")
+	checkHistory(t, r.c.history)
+	if got := r.historyText(3); got != "a task ended" {
+		t.Errorf("after the results comes %q", got)
+	}
+}
+
+func TestAPromptThatHooksDidNotSeeStaysOutOfTheHistory(t *testing.T) {
+	t.Parallel()
+	_, cfg := withHooks(t, answers{}, nil)
+	r := newRig(t, cfg)
+	r.c.Submit(Input{Blocks: []model.Block{model.Text{Text: "secret"}}})
+	r.c.Interrupt(ErrInterrupted, false)
+	r.run(t.Context())
+	for i := range r.c.history {
+		if strings.Contains(r.historyText(i), "secret") {
+			t.Errorf("the history has %q", r.historyText(i))
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/agentcli/agent/internal/hooks"
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/telemetry"
@@ -87,7 +88,9 @@ func (t *turn) run(ctx context.Context) (r Result) {
 	case err != nil:
 		return t.failure(err, BadInput)
 	case context.Cause(ctx) != nil:
-		t.begin(ctx)
+		if !t.c.cfg.Hooks.Has(hooks.UserPromptSubmit) { // which may drop it
+			t.begin(ctx)
+		}
 		return t.aborted(ctx, AbortedStreaming)
 	}
 	t.prompt = joinText(t.in.Blocks)
