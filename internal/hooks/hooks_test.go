@@ -399,6 +399,9 @@ func TestReplaceKeepsTheProgramsOwnHooks(t *testing.T) {
 	r := New(nil, nil)
 	_ = r.Register(Registration{Event: Stop, CallbackID: "own", Func: returns("{}")})
 	_ = r.Replace([]Registration{{Event: SessionStart, CallbackID: "h0"}})
+	if list := r.List(); len(list) != 2 || list[0].CallbackID != "own" || list[1].CallbackID != "h0" {
+		t.Errorf("list = %+v", list)
+	}
 	_ = r.Replace(nil)
 	if !r.Has(Stop) || r.Has(SessionStart) {
 		t.Error("Replace took away or left the wrong hooks")
@@ -411,7 +414,7 @@ func TestReplaceKeepsTheProgramsOwnHooks(t *testing.T) {
 func TestANilRunnerHasNoHooks(t *testing.T) {
 	t.Parallel()
 	var r *Runner
-	if r.Has(Stop) {
+	if r.Has(Stop) || r.List() != nil {
 		t.Error("it has")
 	}
 	if diff := cmp.Diff(Outcome{}, r.Run(t.Context(), Stop, Input{})); diff != "" {

@@ -155,6 +155,20 @@ func (r *Runner) Has(e Event) bool {
 	return slices.ContainsFunc(r.hooks, func(h *hook) bool { return h.Event == e })
 }
 
+// List returns the hooks in force, in the order of their registration.
+func (r *Runner) List() []Registration {
+	if r == nil {
+		return nil
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list := make([]Registration, len(r.hooks))
+	for i, h := range r.hooks {
+		list[i] = h.Registration
+	}
+	return list
+}
+
 // matching returns the hooks to call, and the timeout for those without one.
 func (r *Runner) matching(e Event, subject string) ([]*hook, time.Duration) {
 	if r == nil {
