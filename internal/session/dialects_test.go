@@ -20,6 +20,7 @@ import (
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/streamjson"
+	"github.com/agentcli/agent/internal/tools"
 	"github.com/agentcli/agent/internal/usage"
 )
 
@@ -454,7 +455,7 @@ func randomEvent(r *rand.Rand) agent.Event {
 		u.Input = nil
 		block = u
 	}
-	switch r.IntN(20) {
+	switch r.IntN(23) {
 	case 0:
 		return &agent.TurnStarted{Model: text, Mode: policy.ModeDontAsk, Input: agent.Input{Blocks: []model.Block{model.Text{Text: text}}}}
 	case 1:
@@ -485,6 +486,12 @@ func randomEvent(r *rand.Rand) agent.Event {
 		return &agent.ModelFallback{From: text, To: text}
 	case 14:
 		return &agent.ModeChanged{New: policy.ModeYolo}
+	case 20:
+		return &agent.TaskStarted{Task: agent.Task{ID: "a", Background: true, Kind: tools.TaskAgent}, Prompt: text}
+	case 21:
+		return &agent.TaskProgressed{LastTool: text}
+	case 22:
+		return &agent.TaskEnded{Task: agent.Task{ID: "a", Background: true, Kind: tools.TaskAgent, Description: text}}
 	case 17:
 		return &agent.HookEnded{ID: text, Output: json.RawMessage(text), Err: errors.New(text)}
 	case 18:
@@ -585,6 +592,31 @@ func TestHooksInClaudeAsRecorded(t *testing.T) {
 		&agent.HookEnded{ID: "h1", Name: "PreToolUse:Bash", Event: "PreToolUse", Outcome: "success"})
 	recorded := golden(t, "claude.jsonl")
 	if diff := cmp.Diff(shape(recorded[len(recorded)-2], ""), shape(got[0], "")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTasksAsRecorded(t *testing.T) {
+	t.Parallel()
+	out := &sink{}
+	task := agent.Task{ID: "a1b2", ToolUseID: "toolu_9", Kind: tools.TaskAgent, Description: "greet", AgentType: "greeter"}
+	usage := tools.TaskUsage{Tokens: 112, ToolUses: 0, Took: 338 * time.Millisecond}
+	got := project(t, &Native{Facts: claudeFacts(), Out: out}, out, agent.Origin{},
+		&agent.TaskStarted{Task: task, Prompt: "say hi"}, &agent.TaskEnded{Task: task, Status: agent.TaskCompleted, Summary: "greeted", Usage: usage},
+		&agent.TaskProgressed{Task: task, LastTool: "Read"})
+	recorded := golden(t, "claude.jsonl")
+	if diff := cmp.Diff(shapes(recorded[len(recorded)-5:len(recorded)-3]), shapes(got[:2])); diff != "" {
+		t.Error(diff)
+	}
+	if got[2]["subtype"] != "task_progress" || got[2]["last_tool_name"] != "Read" {
+		t.Errorf("%v", got[2])
+	}
+	q := &Qwen{Facts: qwenFacts(0, 0, 0), Out: out}
+	task = agent.Task{ID: "helper-x-call_3_0", ToolUseID: "call_3_0", Kind: tools.TaskAgent, Description: "do it", AgentType: "helper-x", Background: true}
+	got = project(t, q, out, agent.Origin{}, &agent.TaskStarted{Task: task},
+		&agent.TaskEnded{Task: task, Status: agent.TaskCompleted, Usage: usage})
+	want := golden(t, "qwen-tasks.jsonl")
+	if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -66,6 +66,11 @@ func (n *Native) Event(ctx context.Context, from agent.Origin, e agent.Event) {
 		n.appended(e)
 	case *agent.ModelFallback, *agent.ModeChanged, *agent.ModelChanged, *agent.ConversationReset:
 		n.changed(from, e)
+	case *agent.TaskStarted, *agent.TaskProgressed:
+		n.send(n.Facts.task(e))
+	case *agent.TaskEnded:
+		delete(n.supersedes, e.Task.ID)
+		n.send(n.Facts.task(e))
 	case *agent.HookStarted, *agent.HookEnded, *agent.HookMessage:
 		n.send(n.Facts.hook(from, e))
 	case *agent.TurnEnded:
@@ -229,11 +234,15 @@ func (n *Native) noted(from agent.Origin, e *agent.Noted) {
 	if !n.speaks(from) {
 		return
 	}
-	n.send(&streamjson.UserLine{
+	line := &streamjson.UserLine{
 		Message:         streamjson.UserMessage{Content: streamjson.BlockContent(streamjson.TextBlock{Text: e.Text})},
 		ParentToolUseID: from.ParentToolUseID, SessionID: n.Facts.SessionID, UUID: e.UUID, IsSynthetic: true,
 		Extra: agentMembers(from),
-	})
+	}
+	if e.Kind == agent.NoteTask {
+		line.Origin = []byte(`{"kind":"task-notification"}`)
+	}
+	n.send(line)
 }
 
 // appended acknowledges a line that started no turn.

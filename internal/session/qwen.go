@@ -67,6 +67,10 @@ func (q *Qwen) Event(ctx context.Context, from agent.Origin, e agent.Event) {
 		q.progress(from, e)
 	case *agent.ToolDenied:
 		q.denied(e)
+	case *agent.TaskStarted:
+		q.taskStarted(&e.Task)
+	case *agent.TaskEnded:
+		q.taskEnded(e)
 	case *agent.ModelFallback:
 		q.fallback(from, e)
 	case *agent.ConversationReset:
@@ -92,7 +96,7 @@ func (q *Qwen) event(from agent.Origin, e streamjson.Event) {
 
 func (q *Qwen) turnStarted(from agent.Origin, e *agent.TurnStarted) {
 	if !isMain(from) {
-		q.told(from, &e.Input)
+		q.tells(from, joinTexts(e.Input.Blocks))
 		return
 	}
 	q.model = e.Model
@@ -106,16 +110,13 @@ func (q *Qwen) turnStarted(from agent.Origin, e *agent.TurnStarted) {
 		Mode: policy.ModeName(string(streamjson.Qwen), e.Mode), Commands: list(q.Facts.SlashCommands),
 		Version: qwenVersion, Agents: list(q.Facts.Agents),
 	})
-	if e.Input.Injected && len(e.Input.Blocks) > 0 {
-		q.told(from, &e.Input)
-	}
 }
 
-// told shows what the program, and not the user, put in.
-func (q *Qwen) told(from agent.Origin, in *agent.Input) {
+// tells shows what the program, and not the user, said.
+func (q *Qwen) tells(from agent.Origin, text string) {
 	q.frame("user", qwenUser{
 		Type: "user", UUID: streamjson.NewUUID(), SessionID: q.Facts.SessionID, Parent: parent(from),
-		Message: qwenUserMessage{"user", []any{qwenText{"text", joinTexts(in.Blocks)}}},
+		Message: qwenUserMessage{"user", []any{qwenText{"text", text}}},
 	})
 }
 
