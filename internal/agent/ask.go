@@ -78,7 +78,7 @@ func (t *turn) request(m Model) *model.Request {
 	r := &model.Request{
 		Model: m.Name, System: now.system, Messages: t.c.history[:len(t.c.history):len(t.c.history)],
 		SessionID: now.sessionID, ThinkingBudget: now.thinking, MaxOutputTokens: t.c.cfg.MaxOutput,
-		Temperature: t.c.cfg.Temperature,
+		Temperature: t.c.cfg.Temperature, TopP: t.c.cfg.TopP,
 	}
 	if m.Info.Thinking {
 		r.Effort = now.effort

@@ -98,6 +98,7 @@ type Config struct {
 	MaxTurns       int      // model round trips per turn; 0: no limit
 	MaxBudgetUSD   float64  // what all requests of the ledger may cost; 0: no limit
 	Temperature    *float64 // nil: the model's default
+	TopP           *float64 // nil: the model's default
 	FailOnDenial   bool
 	ThinkingBudget int
 	Effort         model.Effort

@@ -103,6 +103,9 @@ func (s *subagent) config() (Config, error) {
 	if d.Temperature != nil {
 		cfg.Temperature = d.Temperature
 	}
+	if d.TopP != nil {
+		cfg.TopP = d.TopP
+	}
 	cfg.History, cfg.Transcript, cfg.WaitForTasks = nil, nil, false
 	if cfg.SubTranscript != nil {
 		s.trans, err = cfg.SubTranscript(SubagentMeta{

@@ -503,12 +503,12 @@ func TestASubagentHasItsOwnTranscriptAndModel(t *testing.T) {
 		func(c *Config) {
 			c.SubSystem = func(prompt string) string { return "env+" + prompt }
 			c.SubTranscript = func(m SubagentMeta) (SubTranscript, error) { meta = m; return &trans, nil }
-		}, Definition{Name: "a", Model: "small", Temperature: &heat})
+		}, Definition{Name: "a", Model: "small", Temperature: &heat, TopP: &heat})
 	s.play(t.Context())
 	if len(trans.entries) != 2 || !trans.closed || meta.AgentType != "a" || meta.ToolUseID != "t1" || meta.Description != "work of t1" {
 		t.Errorf("transcript %+v, meta %+v", trans, meta)
 	}
-	if req := s.cast.requests("env+a")[0]; req.Model != "small" || *req.Temperature != heat {
+	if req := s.cast.requests("env+a")[0]; req.Model != "small" || *req.Temperature != heat || *req.TopP != heat {
 		t.Errorf("request %+v", req)
 	}
 	for _, e := range s.events {

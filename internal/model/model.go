@@ -131,6 +131,7 @@ type Request struct {
 
 	MaxOutputTokens int      // 0: from the catalogue, else the provider's default
 	Temperature     *float64 // nil: default
+	TopP            *float64 // nil: default; left out where a model takes only one of the two
 	ThinkingBudget  int      // tokens; 0 default, -1 off
 	Effort          Effort   // how hard to think; a ThinkingBudget counts before it where tokens are counted
 	SessionID       string   // for cache affinity and logs; may be empty

@@ -20,6 +20,7 @@ type head struct {
 	MaxTokens    int           `json:"max_tokens"`
 	Stream       bool          `json:"stream"`
 	Temperature  *float64      `json:"temperature,omitempty"`
+	TopP         *float64      `json:"top_p,omitempty"`
 	Thinking     *thinking     `json:"thinking,omitempty"`
 	OutputConfig *outputConfig `json:"output_config,omitempty"`
 	System       []systemBlock `json:"system,omitempty"`
@@ -122,7 +123,10 @@ func (p *provider) encode(req *model.Request) ([]byte, error) {
 // newHead returns all but tools and messages. unthought: the running turn's
 // history does not allow budgeted thinking.
 func newHead(req *model.Request, unthought bool) head {
-	h := head{Model: req.Model, Stream: true, Temperature: req.Temperature}
+	h := head{Model: req.Model, Stream: true, Temperature: req.Temperature, TopP: req.TopP}
+	if h.Temperature != nil {
+		h.TopP = nil // newer models take one of them
+	}
 	h.think(req, unthought)
 	if strings.TrimSpace(req.System) != "" {
 		h.System = []systemBlock{{Type: "text", Text: req.System, CacheControl: json.RawMessage(`{"type":"ephemeral"}`)}}

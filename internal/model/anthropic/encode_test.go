@@ -62,7 +62,7 @@ const eph = `"cache_control":{"type":"ephemeral"}`
 
 func TestRequestBodies(t *testing.T) {
 	t.Parallel()
-	temperature := 0.5
+	temperature, topP := 0.5, 0.9
 	readTool := model.ToolSpec{Name: "read", Description: "reads <files>", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)}
 	listTool := model.ToolSpec{Name: "list"}
 	for _, c := range []struct {
@@ -72,7 +72,7 @@ func TestRequestBodies(t *testing.T) {
 	}{
 		{
 			"system and user",
-			model.Request{Model: "claude-sonnet-4-5", System: "Be <brief>.", Messages: []*model.Message{user(text("hi"))}, Temperature: &temperature},
+			model.Request{Model: "claude-sonnet-4-5", System: "Be <brief>.", Messages: []*model.Message{user(text("hi"))}, Temperature: &temperature, TopP: &topP},
 			`{"model":"claude-sonnet-4-5","max_tokens":8192,"stream":true,"temperature":0.5,
 			"system":[{"type":"text","text":"Be <brief>.",` + eph + `}],
 			"messages":[{"role":"user","content":[{"type":"text","text":"hi",` + eph + `}]}]}`,
@@ -176,8 +176,13 @@ func TestRequestBodies(t *testing.T) {
 			`{"model":"claude-opus-4-7","max_tokens":31192,"stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"max"},"messages":[{"role":"user","content":[{"type":"text","text":"hi",` + eph + `}]}]}`,
 		},
 		{
+			"top_p alone",
+			model.Request{Model: "claude-sonnet-4-5", TopP: &topP, Messages: []*model.Message{user(text("hi"))}},
+			`{"model":"claude-sonnet-4-5","max_tokens":8192,"stream":true,"top_p":0.9,"messages":[{"role":"user","content":[{"type":"text","text":"hi",` + eph + `}]}]}`,
+		},
+		{
 			"a model that has only adaptive thinking",
-			model.Request{Model: "claude-opus-4-7", ThinkingBudget: 10000, Temperature: &temperature, Messages: []*model.Message{user(text("hi"))}},
+			model.Request{Model: "claude-opus-4-7", ThinkingBudget: 10000, TopP: &topP, Messages: []*model.Message{user(text("hi"))}},
 			`{"model":"claude-opus-4-7","max_tokens":18192,"stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"messages":[{"role":"user","content":[{"type":"text","text":"hi",` + eph + `}]}]}`,
 		},
 	} {

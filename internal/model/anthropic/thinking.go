@@ -33,7 +33,7 @@ func (h *head) think(req *model.Request, unthought bool) {
 	}
 	switch adaptive := adapts(req.Model); {
 	case adaptive:
-		h.Temperature = nil
+		h.Temperature, h.TopP = nil, nil
 		if want > 0 {
 			h.Thinking = &thinking{Type: "adaptive", Display: "summarized"}
 		}
@@ -49,7 +49,7 @@ func (h *head) think(req *model.Request, unthought bool) {
 		budget := min(max(want, minBudget), h.MaxTokens-minBudget)
 		if budget >= minBudget {
 			h.Thinking = &thinking{Type: "enabled", BudgetTokens: budget}
-			h.Temperature = nil // may not be set with thinking
+			h.Temperature, h.TopP = nil, nil // may not be set with thinking
 		}
 	}
 }

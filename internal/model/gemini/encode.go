@@ -26,6 +26,7 @@ type content struct {
 
 type generationConfig struct {
 	Temperature     *float64        `json:"temperature,omitempty"`
+	TopP            *float64        `json:"topP,omitempty"`
 	MaxOutputTokens int             `json:"maxOutputTokens,omitempty"`
 	ThinkingConfig  *thinkingConfig `json:"thinkingConfig,omitempty"`
 }
@@ -139,7 +140,7 @@ func newHead(req *model.Request) head {
 	if strings.TrimSpace(req.System) != "" {
 		h.SystemInstruction = &content{Parts: []textPart{{Text: req.System}}}
 	}
-	g := generationConfig{Temperature: req.Temperature, MaxOutputTokens: max(req.MaxOutputTokens, 0), ThinkingConfig: newThinking(req)}
+	g := generationConfig{Temperature: req.Temperature, TopP: req.TopP, MaxOutputTokens: max(req.MaxOutputTokens, 0), ThinkingConfig: newThinking(req)}
 	if g != (generationConfig{}) {
 		h.GenerationConfig = &g
 	}

@@ -59,7 +59,7 @@ func foreignHistory() []*model.Message {
 
 func TestRequestBodies(t *testing.T) {
 	t.Parallel()
-	temperature := 0.0
+	temperature, topP := 0.0, 0.9
 	for _, c := range []struct {
 		name string
 		req  model.Request
@@ -67,8 +67,8 @@ func TestRequestBodies(t *testing.T) {
 	}{
 		{
 			"system and user",
-			model.Request{Model: "gemini-2.0-flash", System: "Be <brief>.", Messages: []*model.Message{user(text("hi"), text(""))}, Temperature: &temperature, MaxOutputTokens: 100},
-			`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"systemInstruction":{"parts":[{"text":"Be <brief>."}]},"generationConfig":{"temperature":0,"maxOutputTokens":100}}`,
+			model.Request{Model: "gemini-2.0-flash", System: "Be <brief>.", Messages: []*model.Message{user(text("hi"), text(""))}, Temperature: &temperature, TopP: &topP, MaxOutputTokens: 100},
+			`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"systemInstruction":{"parts":[{"text":"Be <brief>."}]},"generationConfig":{"temperature":0,"topP":0.9,"maxOutputTokens":100}}`,
 		},
 		{
 			"image and document",

@@ -15,6 +15,7 @@ const (
 	noStreamOptions quirks = 1 << iota
 	otherMaxTokens         // the other one of max_tokens and max_completion_tokens
 	noTemperature
+	noTopP
 	noThinking
 	noCacheKey
 )
@@ -75,6 +76,7 @@ func (r *refusal) quirk(q quirks, req *model.Request) quirks {
 	}{
 		{otherMaxTokens, req.MaxOutputTokens > 0, []string{"max_tokens", "max_completion_tokens"}},
 		{noTemperature, req.Temperature != nil, []string{"temperature"}},
+		{noTopP, req.TopP != nil, []string{"top_p"}},
 		{noThinking, req.Budget() != 0, []string{"reasoning", "thinking"}},
 		{noCacheKey, req.SessionID != "", []string{"prompt_cache_key"}},
 	} {

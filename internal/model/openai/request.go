@@ -73,6 +73,9 @@ func (p *provider) appendLimits(dst []byte, req *model.Request, q quirks) []byte
 	if req.Temperature != nil && !q.has(noTemperature) {
 		dst = strconv.AppendFloat(append(dst, `,"temperature":`...), *req.Temperature, 'g', -1, 64)
 	}
+	if req.TopP != nil && !q.has(noTopP) {
+		dst = strconv.AppendFloat(append(dst, `,"top_p":`...), *req.TopP, 'g', -1, 64)
+	}
 	return dst
 }
 

@@ -153,8 +153,8 @@ func TestParametersByServer(t *testing.T) {
 		req        model.Request
 		want       string
 	}{
-		{"OpenAI", "", model.Request{Model: "gpt-5", MaxOutputTokens: 10, Temperature: &warm, ThinkingBudget: 8000, SessionID: "s"},
-			`{"max_completion_tokens":10,"temperature":0.5,"reasoning_effort":"medium","prompt_cache_key":"s"}`},
+		{"OpenAI", "", model.Request{Model: "gpt-5", MaxOutputTokens: 10, Temperature: &warm, TopP: &warm, ThinkingBudget: 8000, SessionID: "s"},
+			`{"max_completion_tokens":10,"temperature":0.5,"top_p":0.5,"reasoning_effort":"medium","prompt_cache_key":"s"}`},
 		{"OpenAI, an effort", "", model.Request{Model: "gpt-5", Effort: model.EffortMax}, `{"reasoning_effort":"high"}`},
 		{"OpenAI, the highest effort", "", model.Request{Model: "gpt-5.2", Effort: model.EffortMax}, `{"reasoning_effort":"xhigh"}`},
 		{"OpenAI, an effort without reasoning", "", model.Request{Model: "gpt-4o", Effort: model.EffortLow}, `{}`},
@@ -194,7 +194,7 @@ func TestParametersByServer(t *testing.T) {
 func TestRefusedOptionalParametersAreLeftOutAndRemembered(t *testing.T) {
 	t.Parallel()
 	warm := 0.5
-	full := model.Request{Model: "m", MaxOutputTokens: 5, Temperature: &warm, ThinkingBudget: 100}
+	full := model.Request{Model: "m", MaxOutputTokens: 5, Temperature: &warm, TopP: &warm, ThinkingBudget: 100}
 	ok := events(text("hi"), finish("stop"))
 	for _, tt := range []struct {
 		name, model string
@@ -206,6 +206,7 @@ func TestRefusedOptionalParametersAreLeftOutAndRemembered(t *testing.T) {
 		{"stream_options of FastAPI", "m", 422, `{"detail":[{"loc":["body","stream_options"],"msg":"extra fields not permitted","type":"value_error.extra"}]}`, "stream_options", "temperature"},
 		{"max_tokens", "m", 400, `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","type":"invalid_request_error","param":"max_tokens","code":"unsupported_parameter"}}`, `"max_tokens"`, `"max_completion_tokens"`},
 		{"temperature", "m", 400, `{"error":{"message":"Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}}`, "temperature", "stream_options"},
+		{"top_p", "m", 400, `{"error":{"message":"Unsupported parameter: 'top_p' is not supported with this model.","type":"invalid_request_error","param":"top_p","code":"unsupported_parameter"}}`, "top_p", "temperature"},
 		{"reasoning_effort", "gpt-oss", 400, `{"error":{"message":"Unrecognized request argument supplied: reasoning_effort","type":"invalid_request_error"}}`, "reasoning_effort", "temperature"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
