@@ -3,7 +3,9 @@ package control
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -331,3 +333,48 @@ func BenchmarkRoundTrip(b *testing.B) {
 type outputFunc func(streamjson.Message) error
 
 func (f outputFunc) Send(m streamjson.Message) error { return f(m) }
+
+// TestAConsumerThatDoesNotRead: while nothing leaves the process requests are
+// taken, run and answered, and an interrupt acts at once.
+func TestAConsumerThatDoesNotRead(t *testing.T) {
+	r, w := io.Pipe()
+	out := streamjson.NewWriter(w, streamjson.WriterOptions{})
+	d := New(Config{Dialect: native, Out: out})
+	world := &world{mode: policy.ModeDefault}
+	d.Attach(Effects{Conversation: world, Commands: world})
+	const n = 2000
+	for i := range n {
+		for _, subtype := range []string{"set_permission_mode", "supported_commands"} {
+			d.Receive(&streamjson.ControlRequest{RequestID: fmt.Sprint(subtype, i), Subtype: subtype, Request: []byte(`{"mode":"plan"}`)})
+		}
+	}
+	d.Receive(&streamjson.ControlRequest{RequestID: "i", Subtype: "interrupt", Request: []byte(`{}`)})
+	if !slices.Contains(world.notes(), "interrupt false") {
+		t.Error("the interrupt waits")
+	}
+	if err := d.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	responses := make(chan int)
+	go func() {
+		lines := streamjson.NewReader(r, 0)
+		count := map[string]int{}
+		for {
+			m, err := lines.Next()
+			if err != nil {
+				break
+			}
+			if resp, ok := m.(*streamjson.ControlResponse); ok {
+				count[resp.RequestID]++
+			}
+		}
+		responses <- len(count)
+	}()
+	if err := out.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	_ = w.Close()
+	if got := <-responses; got != 2*n+1 {
+		t.Errorf("%d requests were answered", got)
+	}
+}
