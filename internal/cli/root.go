@@ -74,6 +74,7 @@ runs what your prompt asks for, with the model of your choice.
 	o.bind(cmd)
 	cmd.CompletionOptions.HiddenDefaultCmd = false
 	cmd.AddCommand(group(newConfigCmd(io)), group(newModelCmd(io)), group(newPolicyCmd(io)))
+	cmd.AddCommand(group(newProtocolCmd(io)))
 	return cmd
 }
 

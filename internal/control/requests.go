@@ -75,6 +75,7 @@ type ServerRequest struct {
 
 // ToggleRequest says besides ServerRequest whether the server is to run.
 type ToggleRequest struct {
+	ServerRequest
 	Enabled *bool `json:"enabled"`
 }
 

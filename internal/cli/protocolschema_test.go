@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/agentcli/agent/internal/streamjson"
+)
+
+// schemaFile is the schema as published.
+var schemaFile = filepath.Join("..", "..", "docs", "reference", "protocol.schema.json")
+
+// TestProtocolSchemaIsFresh compares the schema with the published one. With
+// -update it is written anew, unless a member is missing: hosts rely on them.
+func TestProtocolSchemaIsFresh(t *testing.T) {
+	t.Parallel()
+	now, err := protocolSchemaJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	then, err := os.ReadFile(schemaFile)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	if err == nil {
+		var before, after any
+		if err := json.Unmarshal(then, &before); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(now, &after); err != nil {
+			t.Fatal(err)
+		}
+		if gone := missing("", before, after); len(gone) > 0 {
+			t.Fatalf("hosts rely on what the schema has no more: %s", strings.Join(gone, ", "))
+		}
+	}
+	if bytes.Equal(now, then) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is stale: run go test ./internal/cli -run TestProtocolSchemaIsFresh -update", schemaFile)
+	}
+	if err := os.WriteFile(schemaFile, now, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// missing lists the members of objects named "properties" and "$defs" that
+// before has and after hasn't.
+func missing(at string, before, after any) []string {
+	b, ok := before.(map[string]any)
+	if !ok {
+		return nil
+	}
+	a, _ := after.(map[string]any)
+	var gone []string
+	for _, key := range slices.Sorted(maps.Keys(b)) {
+		if _, there := a[key]; !there && (strings.HasSuffix(at, "/properties") || strings.HasSuffix(at, "/$defs")) {
+			gone = append(gone, at+"/"+key)
+			continue
+		}
+		gone = append(gone, missing(at+"/"+key, b[key], a[key])...)
+	}
+	return gone
+}
+
+func TestMissingMembersAreFound(t *testing.T) {
+	t.Parallel()
+	data, err := protocolSchemaJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after map[string]any
+	if err := json.Unmarshal(data, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &after); err != nil {
+		t.Fatal(err)
+	}
+	result := after["$defs"].(map[string]any)["result"].(map[string]any)["properties"].(map[string]any)
+	delete(result, "num_turns")
+	if gone := missing("", before, after); !slices.Equal(gone, []string{"/$defs/result/properties/num_turns"}) {
+		t.Errorf("missing: %v", gone)
+	}
+}
+
+// resolved returns the schema of one of the definitions.
+func resolved(t testing.TB, def string) *jsonschema.Resolved {
+	t.Helper()
+	s, err := protocolSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if def != "" {
+		s.AnyOf = []*jsonschema.Schema{ref(def)}
+	}
+	r, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestGoldenLinesFitTheSchema checks every recorded line of the native and the
+// claude dialect.
+func TestGoldenLinesFitTheSchema(t *testing.T) {
+	t.Parallel()
+	var files []string
+	for _, pattern := range []string{
+		"../streamjson/testdata/*.jsonl", "../../integration/testdata/golden/*.jsonl", "../session/testdata/claude*.jsonl",
+		"../../docs/examples/stream-json/*.jsonl",
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	schema, checked := resolved(t, ""), 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for line := range bytes.Lines(data) {
+			n++
+			msg, err := streamjson.Decode(line)
+			if _, unknown := msg.(*streamjson.Unknown); err != nil || unknown || msg == nil {
+				continue
+			}
+			checked++
+			if err := fits(schema, line); err != nil {
+				t.Errorf("%s:%d: %v\n%.300s", file, n, err, line)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d lines were checked in %v", checked, files)
+	}
+}
+
+func fits(schema *jsonschema.Resolved, line []byte) error {
+	var v any
+	if err := json.Unmarshal(line, &v); err != nil {
+		return err
+	}
+	return schema.Validate(v)
+}
+
+func TestSchemaRefuses(t *testing.T) {
+	t.Parallel()
+	schema := resolved(t, "")
+	for _, line := range []string{
+		`{}`, `[]`, `{"type":"what"}`,
+		`{"type":"user"}`, `{"type":"user","message":{"content":5}}`,
+		`{"type":"user","message":{"content":"x"},"options":{"maxTurns":"many"}}`,
+		`{"type":"control_request","request":{"subtype":"interrupt"}}`,
+		`{"type":"control_request","request_id":"1","request":{"subtype":"stop_task"}}`,
+		`{"type":"control_request","request_id":"1","request":{"subtype":"set_max_thinking_tokens","max_thinking_tokens":"x"}}`,
+		`{"type":"control_response","response":{"subtype":"error","request_id":"1"}}`,
+		`{"type":"system","subtype":"init"}`,
+		`{"type":"result","subtype":"success"}`,
+		`{"type":"stream_event","event":{"type":"content_block_stop"}}`,
+	} {
+		if fits(schema, []byte(line)) == nil {
+			t.Errorf("%s fits", line)
+		}
+	}
+	for _, line := range []string{
+		`{"type":"user","message":{"role":"user","content":"x"},"parent_tool_use_id":null,"more":1}`,
+		`{"type":"control_request","request_id":"1","request":{"subtype":"something_new","x":1}}`,
+		`{"type":"control_request","request_id":"1","request":{"subtype":"set_model","model":null}}`,
+		`{"type":"control_response","response":{"subtype":"error","request_id":"1","error":{"message":"x"}}}`,
+		`{"type":"keep_alive"}`,
+	} {
+		if err := fits(schema, []byte(line)); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// FuzzSchema: whatever line is understood fits the schema once we write it.
+func FuzzSchema(f *testing.F) {
+	for _, file := range []string{"frames.jsonl", "input.jsonl"} {
+		data, err := os.ReadFile(filepath.Join("..", "streamjson", "testdata", file))
+		if err != nil {
+			f.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			f.Add(bytes.Clone(line))
+		}
+	}
+	schema := resolved(f, "")
+	f.Fuzz(func(t *testing.T, line []byte) {
+		msg, err := streamjson.Decode(line)
+		if err != nil {
+			return
+		}
+		switch msg := msg.(type) {
+		case *streamjson.Unknown, *streamjson.ControlRequest, *streamjson.StreamEvent:
+			return // what is in them goes through as it came
+		case *streamjson.UserLine:
+			if len(msg.Options) > 0 {
+				return
+			}
+		}
+		written, err := streamjson.Append(nil, msg)
+		if err != nil {
+			return
+		}
+		if err := fits(schema, written); err != nil {
+			t.Errorf("%v\nfrom %q\nwritten %s", err, line, written)
+		}
+	})
+}
