@@ -48,7 +48,9 @@ func (t *turn) expand(ctx context.Context) (Result, bool) {
 	if _, ok := t.in.command(); !ok {
 		return Result{}, false
 	}
+	before := t.c.tuned()
 	x, err := t.c.cfg.Expand(ctx, t.in)
+	t.announce(ctx, &before)
 	switch {
 	case context.Cause(ctx) != nil:
 		return t.aborted(ctx, AbortedStreaming), true
@@ -73,6 +75,17 @@ func (t *turn) expand(ctx context.Context) (Result, bool) {
 		t.in.Model = x.Model
 	}
 	return Result{}, false
+}
+
+// announce tells what a command changed.
+func (t *turn) announce(ctx context.Context, before *tuning) {
+	now := t.c.tuned()
+	if now.model != before.model {
+		t.c.send(ctx, &ModelChanged{Old: before.model, New: now.model})
+	}
+	if now.mode != before.mode {
+		t.c.send(ctx, &ModeChanged{Old: before.mode, New: now.mode})
+	}
 }
 
 // reply shows a text in place of a model's answer. It is not in the history.

@@ -52,6 +52,23 @@ func TestACommandMakesAPromptWithItsOwnModelAndPermissions(t *testing.T) {
 	}
 }
 
+func TestWhatACommandChangesIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.c.cfg.Expand = func(context.Context, Input) (Expansion, error) {
+		_, err := r.c.SetModel("big")
+		r.c.SetMode(policy.ModePlan)
+		return Expansion{Handled: true, Reply: "set"}, err
+	}
+	r.run(t.Context(), "/model big")
+	if model, ok := r.events[1].(*ModelChanged); !ok || model.New != "big" {
+		t.Errorf("story: %v", r.story())
+	}
+	if mode, ok := r.events[2].(*ModeChanged); !ok || mode.Old != policy.ModeDefault || mode.New != policy.ModePlan {
+		t.Errorf("story: %v", r.story())
+	}
+}
+
 func TestCommandsThatFailOrAreNone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, expansion(Expansion{Handled: true, Err: errors.New("no such server")}, nil))

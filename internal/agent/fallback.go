@@ -62,11 +62,7 @@ func (t *turn) fallback(ctx context.Context, failed Model, err error) (Model, bo
 // overBudget returns the turn's result when the conversation has cost what it
 // may.
 func (t *turn) overBudget() (Result, bool) {
-	c := t.c
-	c.mu.Lock()
-	limit, spent := c.tune.budgetUSD, c.spentUSD
-	c.mu.Unlock()
-	spent += c.cfg.Ledger.CostUSD()
+	limit, spent := t.c.tuned().budgetUSD, t.c.spent()
 	if limit <= 0 || spent < limit {
 		return Result{}, false
 	}
@@ -75,4 +71,15 @@ func (t *turn) overBudget() (Result, bool) {
 		Subtype: ErrorMaxBudget, IsError: true, Terminal: BudgetExhausted,
 		Errors: []string{text}, Err: fmt.Errorf("%w: $%.4f of $%g", ErrBudget, spent, limit),
 	}, true
+}
+
+// spent is what the conversation has cost in all, which a reset of its ledger
+// does not change.
+func (c *Conversation) spent() float64 {
+	if c.parent != nil { // it shares its caller's ledger
+		return c.parent.parent.c.spent()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spentUSD + c.cfg.Ledger.CostUSD()
 }
