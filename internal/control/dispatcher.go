@@ -24,10 +24,17 @@ type Config struct {
 	Out     Output
 	Names   Names        // nil: outward names are ours
 	Log     *slog.Logger // nil: none
+	// SessionID returns the id for status lines; nil: the one that Session
+	// describes, which may take longer.
+	SessionID func() string
 	// AskTimeout ends the wait for an answer to can_use_tool; 0: the dialect's,
 	// which is none but for qwen.
 	AskTimeout time.Duration
 }
+
+// stateLimit is how long a state change may take. One that takes longer is
+// answered by an error and told by its context to give up.
+const stateLimit = 30 * time.Second
 
 // maxRunning is how many requests that change no state run at once.
 const maxRunning = 64
@@ -239,12 +246,21 @@ func (r *request) serve() {
 	if !r.isPending() {
 		return // withdrawn before its turn
 	}
+	if r.route.lane == laneState {
+		defer time.AfterFunc(stateLimit, r.late).Stop()
+	}
 	payload, err := r.handle()
 	if err != nil {
 		r.answer(streamjson.Failure(r.id, err.Error()))
 		return
 	}
 	r.succeed(payload)
+}
+
+// late gives a state change up.
+func (r *request) late() {
+	r.answer(streamjson.Failure(r.id, fmt.Sprintf("%s was given up: it was not done within %s", r.subtype, stateLimit)))
+	r.cancel()
 }
 
 // over marks a request as done.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/streamjson"
@@ -377,4 +379,18 @@ func TestAConsumerThatDoesNotRead(t *testing.T) {
 	if got := <-responses; got != 2*n+1 {
 		t.Errorf("%d requests were answered", got)
 	}
+}
+
+func TestAStateChangeThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, w := newHost(t, native)
+		w.block = make(chan struct{})
+		begin := time.Now()
+		if got := h.ask(`{"subtype":"set_model","model":"one"}`); got != "error: set_model was given up: it was not done within 30s" || time.Since(begin) != stateLimit {
+			t.Errorf("%s after %s", got, time.Since(begin))
+		}
+		if got := h.ask(`{"subtype":"set_permission_mode","mode":"plan"}`); !strings.Contains(got, "updated") {
+			t.Error(got)
+		}
+	})
 }

@@ -83,7 +83,10 @@ func (s *SystemController) modelName(raw jsontext.Value) (string, error) {
 
 // sessionID is the session's id; "" without a Session.
 func (s *SystemController) sessionID() string {
-	if s.d.effects.Session == nil {
+	switch {
+	case s.d.cfg.SessionID != nil:
+		return s.d.cfg.SessionID()
+	case s.d.effects.Session == nil:
 		return ""
 	}
 	return s.d.effects.Session.Describe().SessionID
