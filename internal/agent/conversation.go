@@ -225,7 +225,7 @@ func (c *Conversation) Interrupt(cause error, cancelQueued bool) (queued, cancel
 func (c *Conversation) InterruptAfter(cause error, cancelQueued bool, receipt func(queued, cancelled []string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	queued, first := c.inbox.pending()
+	queued, first, waits := c.inbox.pending()
 	if c.cancel == nil && !c.working && first >= 0 {
 		queued = slices.Delete(queued, first, first+1)
 	}
@@ -238,7 +238,7 @@ func (c *Conversation) InterruptAfter(cause error, cancelQueued bool, receipt fu
 	switch {
 	case c.cancel != nil:
 		c.cancel(cause)
-	case c.working || first >= 0:
+	case c.working || waits:
 		c.latched = cause
 	}
 }

@@ -148,9 +148,10 @@ func (b *inbox) len() int {
 	return len(b.items)
 }
 
-// pending returns the uuids of the inputs that wait, and which of them is the
-// first that will have a turn; -1 if none will.
-func (b *inbox) pending() (ids []string, first int) {
+// pending returns the uuids of the inputs that wait, but for those that the
+// program made. waits says that one of all will have a turn; first is where the
+// first of those is among ids, -1 if it isn't.
+func (b *inbox) pending() (ids []string, first int, waits bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	first = -1
@@ -159,12 +160,17 @@ func (b *inbox) pending() (ids []string, first int) {
 		if in.clear {
 			continue
 		}
-		if first < 0 && in.hasTurn() {
-			first = len(ids)
+		if !waits && in.hasTurn() {
+			waits = true
+			if !in.Injected {
+				first = len(ids)
+			}
 		}
-		ids = append(ids, in.UUID)
+		if !in.Injected {
+			ids = append(ids, in.UUID)
+		}
 	}
-	return ids, first
+	return ids, first, waits
 }
 
 // drop takes the inputs with these uuids away.

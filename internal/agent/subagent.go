@@ -69,6 +69,13 @@ func newSubagent(t *turn, d *Definition, in agentInput, toolUseID string) (*suba
 	}
 	s.conv = New(cfg)
 	s.conv.parent, s.conv.depth = s, t.c.depth+1
+	if d.Tools != nil { // what is named need not be searched for
+		for _, tool := range cfg.Tools.All() {
+			if spec := tool.Spec(); spec.Deferred {
+				s.conv.found = append(s.conv.found, spec.Name)
+			}
+		}
+	}
 	return s, nil
 }
 
@@ -77,7 +84,7 @@ func newSubagent(t *turn, d *Definition, in agentInput, toolUseID string) (*suba
 func (s *subagent) config() (Config, error) {
 	t, d := s.parent, s.def
 	cfg, now := t.c.cfg, t.c.tuned()
-	cfg.SessionID, cfg.Facts, cfg.MaxTurns, cfg.MaxBudgetUSD = now.sessionID, now.facts, now.maxTurns, now.budgetUSD
+	cfg.SessionID, cfg.Facts, cfg.MaxTurns = now.sessionID, now.facts, now.maxTurns
 	cfg.ThinkingBudget, cfg.Effort = now.thinking, now.effort
 	cfg.Prepare, cfg.Expand, cfg.Reopen = nil, nil, nil
 	var err error
@@ -150,13 +157,18 @@ func (s *subagent) mode() policy.Mode {
 	return stricter(s.def.PermissionMode, s.parent.mode())
 }
 
-// setMode changes the mode of the main conversation, by an answer to a question
-// of the sub-agent.
-func (s *subagent) setMode(ctx context.Context, m policy.Mode) {
-	c := s.parent.c
+// root is the main conversation.
+func (c *Conversation) root() *Conversation {
 	for c.parent != nil {
 		c = c.parent.parent.c
 	}
+	return c
+}
+
+// setMode changes the mode of the main conversation, by an answer to a question
+// of the sub-agent.
+func (s *subagent) setMode(ctx context.Context, m policy.Mode) {
+	c := s.parent.c.root()
 	if old := c.SetMode(m); old != m {
 		c.send(ctx, &ModeChanged{Old: old, New: m})
 	}

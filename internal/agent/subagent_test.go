@@ -281,12 +281,15 @@ func TestASubagentThatFailsGivesAnErrorAndNoResult(t *testing.T) {
 
 func TestAnInterruptEndsSubagentsInTheForeground(t *testing.T) {
 	t.Parallel()
+	begun := make(chan struct{})
 	hangs := func(ctx context.Context, _ *model.Request, _ func(model.Delta)) error {
+		close(begun)
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
 	var s *stage
 	tool := fakeTool{"slow", policy.ClassRead, func(ctx context.Context, _ *tools.Call) tools.Result {
+		<-begun // both are at work
 		s.Interrupt(ErrInterrupted, false)
 		<-ctx.Done()
 		return tools.Fail("stopped")
@@ -411,6 +414,25 @@ func TestDefinitionsLimitTools(t *testing.T) {
 				t.Errorf("tools %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// deferred is a tool that is not declared until it is found.
+type deferred struct{ fakeTool }
+
+func (d deferred) Spec() tools.Spec {
+	s := d.fakeTool.Spec()
+	s.Deferred = true
+	return s
+}
+
+func TestNamedToolsNeedNotBeFound(t *testing.T) {
+	t.Parallel()
+	s := newStage(parts{"main": {calls(start("t1", "a", "")), says("ok")}, "a": {says("done")}},
+		func(c *Config) { c.Tools.Add(deferred{echo("mcp__s__x", policy.ClassMCP)}) }, Definition{Name: "a", Tools: []string{"mcp__s"}})
+	s.play(t.Context())
+	if got := s.cast.requests("a")[0].Tools; len(got) != 1 || got[0].Name != "mcp__s__x" {
+		t.Errorf("tools %+v", got)
 	}
 }
 

@@ -192,6 +192,42 @@ func TestAWaitForTheBackgroundCanBeInterrupted(t *testing.T) {
 	}
 }
 
+func TestCancellingWhatIsQueuedLeavesNews(t *testing.T) {
+	t.Parallel()
+	var cancelled []string
+	free, told := make(gate), make(gate)
+	s := newStage(parts{
+		"main": {calls(background("t1", "a")), told.before(says("first")), says("second")}, "a": {free.before(says("found"))},
+	}, nil, Definition{Name: "a"})
+	first := true
+	s.on = func(_ Origin, e Event) {
+		switch e := e.(type) {
+		case *MessageEnded:
+			if first {
+				first = false
+				close(free)
+			}
+		case *TaskEnded:
+			close(told)
+		case *BlockEnded:
+			if e.Block != model.Block(model.Text{Text: "first"}) {
+				return
+			}
+			s.Submit(Input{UUID: "later", Blocks: []model.Block{model.Text{Text: "later"}}})
+			for s.inbox.len() < 2 { // the news is queued after TaskEnded
+				<-s.inbox.ready
+			}
+			_, cancelled = s.Interrupt(ErrInterrupted, true)
+			s.CloseInput()
+		}
+	}
+	s.Submit(Input{UUID: "u", Blocks: []model.Block{model.Text{Text: "go"}}})
+	s.Run(t.Context(), s.take)
+	if !slices.Equal(cancelled, []string{"later"}) || len(s.ended) != 2 || s.ended[1].Text != "second" {
+		t.Errorf("cancelled %q, results %+v", cancelled, s.ended)
+	}
+}
+
 func TestASignalEndsTheBackground(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
