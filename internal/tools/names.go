@@ -19,6 +19,7 @@ var paramNames = map[string]map[string]map[string]string{
 	"qwen": {
 		"run_shell_command": {"run_in_background": "is_background"},
 		"grep_search":       {"head_limit": "limit"},
+		"read_mcp_resource": {"server": "server_name"},
 	},
 	"gemini": {
 		"run_shell_command": {"run_in_background": "is_background", "directory": "dir_path"},
@@ -26,6 +27,7 @@ var paramNames = map[string]map[string]map[string]string{
 		"glob":              {"path": "dir_path"},
 		"list_directory":    {"path": "dir_path"},
 		"edit":              {"replace_all": "allow_multiple"},
+		"agent":             {"subagent_type": "agent_name"},
 	},
 }
 

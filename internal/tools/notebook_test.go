@@ -101,7 +101,7 @@ func TestNotebookForms(t *testing.T) {
 		"to code": {`{"cells":[{"cell_type":"markdown","source":"x"}]}`, "replace", "0", "code",
 			`{"cells":[{"cell_type":"code","source":["S"],"execution_count":null,"outputs":[]}]}`},
 		"byte order mark": {"\ufeff{\"cells\":[{\"source\":\"x\"}]}", "replace", "0", "raw", "\ufeff{\"cells\":[{\"source\":[\"S\"],\"cell_type\":\"raw\"}]}"},
-		"the only one": {`{"cells":[ {"cell_type":"raw","source":"x"} ]}`, "delete", "0", "", `{"cells":[]}`},
+		"the only one":    {`{"cells":[ {"cell_type":"raw","source":"x"} ]}`, "delete", "0", "", `{"cells":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
