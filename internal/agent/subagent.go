@@ -345,6 +345,8 @@ func (s *subagent) failure() string {
 		return fmt.Sprintf("its time of %s is up", s.def.MaxTime)
 	case r.APIError != nil:
 		return r.Text
+	case r.Deferred != nil:
+		return "a hook put off its call of " + r.Deferred.Name
 	case len(r.Errors) > 0:
 		return strings.Join(r.Errors, "; ")
 	case r.Err != nil:

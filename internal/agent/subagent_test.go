@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/agentcli/agent/internal/hooks"
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/tools"
@@ -414,6 +415,34 @@ func TestDefinitionsLimitTools(t *testing.T) {
 				t.Errorf("tools %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func TestHooksSeeWhoseCallItIs(t *testing.T) {
+	t.Parallel()
+	var trans closable
+	log, cfg := withHooks(t, answers{hooks.SubagentStart: {specific(`"additionalContext":"mind the gap"`)}}, func(c *Config) {
+		c.SubTranscript = func(SubagentMeta) (SubTranscript, error) { return &trans, nil }
+	})
+	s := newStage(parts{
+		"main": {calls(start("t1", "a", "")), says("ok")}, "a": {calls(call{"look", "n1", `{}`}), says("done")},
+	}, cfg, Definition{Name: "a"})
+	s.play(t.Context())
+	want := []string{
+		"SessionStart", "UserPromptSubmit", "PreToolUse", "SubagentStart", "PreToolUse", "PostToolUse", "SubagentStop", "PostToolUse", "Stop", "SessionEnd",
+	}
+	if diff := cmp.Diff(want, log.names()); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
+	calls := log.of(hooks.PreToolUse)
+	if _, within := calls[0]["agent_id"]; within || calls[1]["agent_type"] != "a" || calls[1]["agent_id"] == "" || calls[1]["permission_mode"] != "default" {
+		t.Errorf("calls %v", calls)
+	}
+	if stop := log.of(hooks.SubagentStop)[0]; stop["agent_transcript_path"] != "/t/agent.jsonl" || stop["last_assistant_message"] != "done" {
+		t.Errorf("stop %v", stop)
+	}
+	if text := textOf(s.cast.requests("a")[0].Messages[0].Blocks); !strings.Contains(text, "mind the gap") {
+		t.Errorf("it was asked %q", text)
 	}
 }
 
