@@ -121,3 +121,37 @@ func TestTranscriptOfASubagent(t *testing.T) {
 		t.Errorf("mirror:\n%s", diff)
 	}
 }
+
+func TestLinesOfOthersStay(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t)
+	entries := conversation()
+	titles := []string{"{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n", "{\"type\":\"tag\"}"}
+	for i, title := range titles {
+		if err := w.Append(entries[i]); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(w.Path(), os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(title); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	if err := w.Append(entries[2]); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(w.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if len(lines) != 5 || lines[1]+"\n" != titles[0] || lines[3] != titles[1] {
+		t.Errorf("lines: %q", lines)
+	}
+	if diff := cmp.Diff(entries[:3], readFile(t, w.Path()).Entries); diff != "" {
+		t.Error(diff)
+	}
+}

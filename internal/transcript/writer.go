@@ -39,6 +39,8 @@ type Writer struct {
 	mu      sync.Mutex // guards the rest
 	file    *os.File
 	size    int64  // of what is whole in the file
+	torn    bool   // there is half a record behind it
+	told    bool   // the mirror knows whose transcript it is
 	backlog []byte // whole records that are not in the file yet
 	parent  string
 	seq     int64
@@ -90,6 +92,9 @@ func (w *Writer) flush() error {
 	if err := w.open(); err != nil {
 		return err
 	}
+	if err := w.catchUp(); err != nil {
+		return fmt.Errorf("writing transcript: %w", err)
+	}
 	n, err := w.file.WriteAt(w.backlog, w.size)
 	if err == nil {
 		w.mirror()
@@ -97,10 +102,39 @@ func (w *Writer) flush() error {
 		w.backlog = w.backlog[:0]
 		return nil
 	}
+	w.torn = true
 	if terr := w.file.Truncate(w.size); terr != nil {
 		err = errors.Join(err, terr)
+	} else {
+		w.torn = false
 	}
 	return fmt.Errorf("writing transcript: %w", err)
+}
+
+// catchUp finds the end of the file: the session helpers of hosts add lines,
+// such as a title, while the session runs.
+func (w *Writer) catchUp() error {
+	if w.torn { // what is beyond size is half a record of ours
+		if err := w.file.Truncate(w.size); err != nil {
+			return err
+		}
+		w.torn = false
+	}
+	info, err := w.file.Stat()
+	if err != nil || info.Size() == w.size {
+		return err
+	}
+	w.size = info.Size()
+	var last [1]byte
+	if w.size == 0 {
+		return nil
+	}
+	if _, err := w.file.ReadAt(last[:], w.size-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	n, err := w.file.WriteAt([]byte("\n"), w.size)
+	w.size += int64(n)
+	return err
 }
 
 // mirror passes on the backlog, which is in the file now.
@@ -109,7 +143,8 @@ func (w *Writer) mirror() {
 		return
 	}
 	var records []json.RawMessage
-	if w.size == 0 && w.o.Agent != nil {
+	if !w.told && w.o.Agent != nil {
+		w.told = true
 		records = append(records, w.o.Agent.mirrored())
 	}
 	for line := range bytes.Lines(w.backlog) {
@@ -125,7 +160,7 @@ func (w *Writer) open() error {
 	if err := os.MkdirAll(filepath.Dir(w.o.Path), 0o700); err != nil {
 		return fmt.Errorf("making the folder of the transcript: %w", err)
 	}
-	f, err := os.OpenFile(w.o.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(w.o.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("session %s: %w: %s", w.o.SessionID, ErrExists, w.o.Path)
 	}
