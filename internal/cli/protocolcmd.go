@@ -13,7 +13,7 @@ func newProtocolCmd(cio IO) *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of a line",
-		Long:  "Print the JSON Schema of a line. $defs/in is a line of a host, $defs/out one of the program.",
+		Long:  "Print the JSON Schema of a line. $defs/in is a line of a host, $defs/out one of the program ($defs/out_qwen in the qwen dialect).",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			data, err := protocolSchemaJSON()

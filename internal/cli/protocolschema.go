@@ -13,12 +13,14 @@ import (
 
 	"github.com/agentcli/agent/internal/control"
 	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/session"
 	"github.com/agentcli/agent/internal/streamjson"
 )
 
 // protocolSchema returns the JSON Schema of the protocol's lines, made from the
 // Go types that are read and written: $defs/in are the lines of hosts, $defs/out
-// those of the program, $defs/response.* what answers a control request.
+// those of the program in the native and claude dialects, $defs/out_qwen in the
+// qwen dialect, and $defs/response.* what answers a control request.
 //
 // Members that it doesn't name are allowed everywhere, as they are in the
 // protocol. What we write has all members that are always there; of what hosts
@@ -27,14 +29,14 @@ func protocolSchema() (*jsonschema.Schema, error) {
 	m := schemaMaker{defs: map[string]*jsonschema.Schema{}}
 	in := m.hostLines()
 	out := m.ownLines()
-	m.defs["in"], m.defs["out"] = anyOf(in), anyOf(out)
+	m.defs["in"], m.defs["out"], m.defs["out_qwen"] = anyOf(in), anyOf(out), anyOf(m.qwenLines(out))
 	if m.err != nil {
 		return nil, fmt.Errorf("making the protocol's schema: %w", m.err)
 	}
 	return &jsonschema.Schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema",
-		Title:  "One line of the protocol of agent", Description: "The native and claude dialects. See docs/protocol.md.",
-		AnyOf: []*jsonschema.Schema{ref("in"), ref("out")}, Defs: m.defs,
+		Title:  "One line of the protocol of agent", Description: "See docs/protocol.md.",
+		AnyOf: []*jsonschema.Schema{ref("in"), ref("out"), ref("out_qwen")}, Defs: m.defs,
 	}, nil
 }
 
@@ -271,6 +273,38 @@ func (m *schemaMaker) ownLines() []string {
 	names = append(names, m.streamEvents()...)
 	names = append(names, m.requests("control_request", true), "control_response")
 	m.defs["control_response"] = controlResponse()
+	return names
+}
+
+// qwenLines defines what the program writes in the qwen dialect: own forms of
+// some frames, and those of the other dialects' that it shares.
+func (m *schemaMaker) qwenLines(out []string) []string {
+	var names []string
+	for name, frame := range session.QwenFrames() {
+		s := m.of(frame, true)
+		kind, subtype, _ := strings.Cut(name, ".")
+		switch {
+		case kind == "stream_event":
+			s.Properties["type"] = text(subtype)
+			s = object([]string{"event", "session_id", "type", "uuid"}, map[string]*jsonschema.Schema{
+				"event": s, "session_id": {Type: "string"}, "uuid": {Type: "string"}, "parent_tool_use_id": {Types: []string{"null", "string"}},
+			})
+		case name == "system.init":
+			s.Properties["subtype"] = text(subtype)
+		case name == "system.other":
+			s.Properties["subtype"] = other("subtype", []string{"init"}).Properties["subtype"]
+		}
+		s.Properties["type"] = text(kind)
+		m.defs["qwen."+name] = s
+		names = append(names, "qwen."+name)
+	}
+	for _, name := range out {
+		shared := strings.HasPrefix(name, "stream_event.") && name != "stream_event.message_start" || strings.HasPrefix(name, "control_")
+		if shared {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
 	return names
 }
 

@@ -109,13 +109,12 @@ func resolved(t testing.TB, def string) *jsonschema.Resolved {
 	return r
 }
 
-// TestGoldenLinesFitTheSchema checks every recorded line of the native and the
-// claude dialect.
+// TestGoldenLinesFitTheSchema checks every recorded line.
 func TestGoldenLinesFitTheSchema(t *testing.T) {
 	t.Parallel()
 	var files []string
 	for _, pattern := range []string{
-		"../streamjson/testdata/*.jsonl", "../../integration/testdata/golden/*.jsonl", "../session/testdata/claude*.jsonl",
+		"../streamjson/testdata/*.jsonl", "../../integration/testdata/golden/*.jsonl", "../session/testdata/*.jsonl",
 		"../../docs/examples/stream-json/*.jsonl",
 	} {
 		found, err := filepath.Glob(pattern)
