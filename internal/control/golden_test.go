@@ -94,7 +94,9 @@ func goldenCalls(t *testing.T, got *bytes.Buffer, d streamjson.Dialect, subtype 
 		call(f.name, func(g *golden, m *streamjson.ControlRequest, cancel context.CancelFunc) { f.do(g.h, m, cancel) }, nil)
 	}
 	call("input closed before", nil, func(g *golden) { g.h.d.CloseInput() })
-	call("timed out", nil, func(g *golden) { g.line(`{"type":"control_request","request_id":"i","request":{"subtype":"initialize","timeout":{"canUseTool":1000}}}`) })
+	call("timed out", nil, func(g *golden) {
+		g.line(`{"type":"control_request","request_id":"i","request":{"subtype":"initialize","timeout":{"canUseTool":1000}}}`)
+	})
 }
 
 // golden records one case.
