@@ -57,16 +57,16 @@ func (f *Facts) prompt(from agent.Origin, in *agent.Input) *streamjson.UserLine 
 	}
 }
 
-// ModeStatus is the frame that tells of a new permission mode, in the native
+// modeStatus is the frame that tells of a new permission mode, in the native
 // dialect and in claude's; the others have none.
-func (f *Facts) ModeStatus(m policy.Mode) streamjson.Message {
+func (f *Facts) modeStatus(m policy.Mode) streamjson.Message {
 	return &streamjson.SystemStatus{
 		PermissionMode: policy.ModeName(string(f.Dialect), m), SessionID: f.SessionID, UUID: streamjson.NewUUID(),
 	}
 }
 
-// ModelStatus is the frame that tells of a new model, in the same dialects.
-func (f *Facts) ModelStatus(name string) streamjson.Message {
+// modelStatus is the frame that tells of a new model, in the same dialects.
+func (f *Facts) modelStatus(name string) streamjson.Message {
 	return &streamjson.SystemStatus{Model: name, SessionID: f.SessionID, UUID: streamjson.NewUUID()}
 }
 

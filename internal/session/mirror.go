@@ -8,7 +8,8 @@ import (
 
 // MirrorFrames are the frames with records that were added to a transcript, for
 // hosts that keep a copy of it (--session-mirror). Records that are too long
-// for a frame together get several; one that is too long alone is left out.
+// for a frame together get several; one that is too long alone is left out. It
+// may be called from any goroutine.
 func (f *Facts) MirrorFrames(path string, records []json.RawMessage) []streamjson.Message {
 	limit := f.MaxFrame
 	if limit == 0 {

@@ -277,9 +277,9 @@ func (n *Native) changed(from agent.Origin, e agent.Event) {
 	}
 	switch e := e.(type) {
 	case *agent.ModeChanged:
-		n.send(n.Facts.ModeStatus(e.New))
+		n.send(n.Facts.modeStatus(e.New))
 	case *agent.ModelChanged:
-		n.send(n.Facts.ModelStatus(e.New))
+		n.send(n.Facts.modelStatus(e.New))
 	case *agent.ModelFallback:
 		n.send(n.Facts.fallback(e))
 	case *agent.ConversationReset:
