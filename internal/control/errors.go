@@ -12,11 +12,11 @@ import (
 // capital letters included; compare with errors.Is.
 var (
 	// ErrInputClosed: the host closed our input, so no answer can come.
-	ErrInputClosed = errors.New("Input closed") //nolint:staticcheck // the protocol's words
+	ErrInputClosed error = protocolError("Input closed")
 	// ErrTimeout: the host did not answer in time.
-	ErrTimeout = errors.New("Control request timeout") //nolint:staticcheck // the protocol's words
+	ErrTimeout error = protocolError("Control request timeout")
 	// ErrAborted: whoever asked gave up; the context's cause is wrapped too.
-	ErrAborted = errors.New("Request aborted") //nolint:staticcheck // the protocol's words
+	ErrAborted error = protocolError("Request aborted")
 	// ErrClosed: the session has ended.
 	ErrClosed = errors.New("the session has ended")
 	// ErrMalformed: what the host answered can't be read.
@@ -24,6 +24,13 @@ var (
 	// ErrReplaced: the host has registered its hooks anew.
 	ErrReplaced = errors.New("the host registered its hooks anew")
 )
+
+// protocolError is an error in the words of a protocol, which begin with a
+// capital letter.
+type protocolError string
+
+// Error implements error.
+func (e protocolError) Error() string { return string(e) }
 
 // HostError is the host's error response to a call.
 type HostError struct {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -323,6 +324,10 @@ func readTimeout(to *time.Duration, m objectMember, d streamjson.Dialect) error 
 // initialize registers what the request carries and describes the session.
 func (s *SystemController) initialize(r *request) (any, error) {
 	in, err := parseInitialize(r.body, s.d.cfg.Dialect, defaultTimeouts(s.d.cfg))
+	var words protocolError
+	if s.d.cfg.Dialect == streamjson.Qwen && errors.As(err, &words) {
+		return nil, words
+	}
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}

@@ -99,3 +99,13 @@ func TestInitializeRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestQwenEffortStatus(t *testing.T) {
+	h, _ := newHost(t, qwen)
+	if got := h.ask(`{"subtype":"initialize","effort":"zzz"}`); got != "error: Invalid effort value. Supported: low, medium, high, xhigh, max" {
+		t.Error(got)
+	}
+	if got := h.ask(`{"subtype":"initialize","effort":"high"}`); !strings.HasSuffix(got, `"effort_status":{"effort":"high","applied":true,"override":null}}`) {
+		t.Error(got)
+	}
+}

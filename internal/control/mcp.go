@@ -80,7 +80,7 @@ func (c *SDKMCPController) send(ctx context.Context, server string, message json
 	}
 	var reply MCPMessageReply
 	if isNull(raw) || decode(raw, &reply) != nil || !isObject(reply.Response) {
-		return nil, fmt.Errorf("Invalid MCP response from SDK for server '%s'", server) //nolint:staticcheck // the protocol's words
+		return nil, protocolError(fmt.Sprintf("Invalid MCP response from SDK for server '%s'", server))
 	}
 	return json.RawMessage(reply.Response), nil
 }

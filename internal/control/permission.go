@@ -218,7 +218,7 @@ func (p *PermissionController) setMode(r *request) (any, error) {
 	switch {
 	case err == nil:
 	case d == streamjson.Qwen:
-		return nil, fmt.Errorf("Invalid permission mode: %s. Valid values are: plan, default, auto-edit, auto, yolo", orElse(given, "undefined")) //nolint:staticcheck // the protocol's words
+		return nil, protocolError(fmt.Sprintf("Invalid permission mode: %s. Valid values are: plan, default, auto-edit, auto, yolo", orElse(given, "undefined")))
 	case d == streamjson.Claude:
 		return nil, fmt.Errorf("unknown permission mode %q: use one of default, acceptEdits, plan, bypassPermissions, dontAsk", given)
 	default:

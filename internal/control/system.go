@@ -73,7 +73,7 @@ func (s *SystemController) modelName(raw jsontext.Value) (string, error) {
 		}
 	}
 	if name == "" && s.d.cfg.Dialect == streamjson.Qwen {
-		return "", fmt.Errorf("Invalid model specified for set_model request") //nolint:staticcheck // the protocol's words
+		return "", protocolError("Invalid model specified for set_model request")
 	}
 	if name == "default" {
 		name = ""
@@ -102,7 +102,7 @@ func (s *SystemController) setEffort(r *request) (any, error) {
 		return nil, err
 	}
 	if effort == "" {
-		return nil, fmt.Errorf("Invalid effort specified for set_effort request") //nolint:staticcheck // the protocol's words
+		return nil, protocolError("Invalid effort specified for set_effort request")
 	}
 	applied, err := s.d.effects.Thinking.SetEffort(effort)
 	if err != nil {
@@ -118,7 +118,7 @@ func effortOf(raw jsontext.Value) (string, error) {
 	}
 	text, err := jsontext.AppendUnquote(nil, raw)
 	if err != nil || !slices.Contains(Efforts[:], string(text)) {
-		return "", fmt.Errorf("Invalid effort value. Supported: %s", strings.Join(Efforts[:], ", ")) //nolint:staticcheck // the protocol's words
+		return "", protocolError(fmt.Sprintf("Invalid effort value. Supported: %s", strings.Join(Efforts[:], ", ")))
 	}
 	return string(text), nil
 }
