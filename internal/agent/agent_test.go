@@ -368,8 +368,8 @@ func TestAnswersToPermissionQuestions(t *testing.T) {
 			if ran := len(res.Denials) == 0; ran != tt.ran {
 				t.Errorf("ran = %v, want %v", ran, tt.ran)
 			}
-			if stopped := res.Terminal == AbortedTools; stopped != tt.stopped {
-				t.Errorf("terminal reason = %s", res.Terminal)
+			if stopped := res.Terminal == AbortedTools; stopped != tt.stopped || res.IsError {
+				t.Errorf("terminal reason = %s, an error: %v", res.Terminal, res.IsError)
 			}
 			checkHistory(t, r.c.history)
 		})

@@ -176,7 +176,7 @@ func (t *turn) runOne(ctx context.Context, u model.ToolUse, halted bool) (o outc
 	}
 	tool, ok := t.c.cfg.Tools.Lookup(u.Name)
 	if !ok {
-		return failed(u, t.unknownTool(u.Name))
+		return t.unknownTool(u)
 	}
 	if x, ok := tool.(sometimes); ok {
 		if why := x.unfit(t.c, t.mode() == policy.ModePlan); why != "" {
@@ -254,7 +254,14 @@ func invalidArguments(u model.ToolUse) string {
 	return fmt.Sprintf("The arguments of this call to %s are not a JSON object, so it was not run. Call it again with valid JSON. What came: %s", u.Name, quoted)
 }
 
-func (t *turn) unknownTool(name string) string {
+// unknownTool answers a call of a tool that isn't there. One that a rule took
+// away is denied, so that the model doesn't look for it under another name.
+func (t *turn) unknownTool(u model.ToolUse) outcome {
+	f := t.c.Facts()
+	f.Tool, f.Input = policy.CanonicalTool(u.Name), u.Input
+	if d := t.c.cfg.Policy.Decide(f); d.Behavior == policy.Deny && d.Rule != "" {
+		return *denied(u, ByPolicy, d.Reason, refusal(u, d))
+	}
 	known := ""
 	for _, tool := range t.c.cfg.Tools.All() {
 		if known != "" {
@@ -262,5 +269,5 @@ func (t *turn) unknownTool(name string) string {
 		}
 		known += t.c.cfg.Names.Tool(tool.Spec().Name)
 	}
-	return fmt.Sprintf("There is no tool named %q. The tools are: %s.", name, known)
+	return failed(u, fmt.Sprintf("There is no tool named %q. The tools are: %s.", u.Name, known))
 }

@@ -204,7 +204,9 @@ func (t *turn) tooManyTurns() Result {
 	}
 }
 
-// aborted is the result of a turn that ctx ended. An interruption is no error.
+// aborted is the result of a turn that ctx ended, or that whoever denied a call
+// wanted to end: then there is no cause. Neither that nor an interruption is an
+// error.
 func (t *turn) aborted(ctx context.Context, why Terminal) Result {
 	cause := context.Cause(ctx)
 	note := noteStreaming
@@ -215,7 +217,7 @@ func (t *turn) aborted(ctx context.Context, why Terminal) Result {
 	t.note(ctx, note)
 	return Result{
 		Subtype: ErrorDuringExecution, Terminal: why, Err: cause, Text: t.text,
-		IsError: !errors.Is(cause, ErrInterrupted) && !errors.Is(cause, ErrStopped),
+		IsError: cause != nil && !errors.Is(cause, ErrInterrupted) && !errors.Is(cause, ErrStopped),
 	}
 }
 

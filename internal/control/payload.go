@@ -9,9 +9,9 @@ import (
 )
 
 // Done is the response to a request that has nothing to tell but that it was
-// done; {} in the claude dialect.
+// done.
 type Done struct {
-	Subtype string `json:"subtype,omitzero"`
+	Subtype string `json:"subtype"`
 }
 
 // InterruptResponse is the native response to interrupt.

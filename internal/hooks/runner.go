@@ -19,7 +19,7 @@ import (
 const DefaultTimeout = 60 * time.Second
 
 // maxParallel bounds the hooks of one event that run at once.
-const maxParallel = 16
+const maxParallel = 64
 
 // Errors of hooks.
 var (

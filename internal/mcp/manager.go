@@ -299,7 +299,7 @@ func (m *Manager) signal() {
 }
 
 // Wait waits until no server is connecting, at most limit (0: DefaultWait, or
-// MCP_TIMEOUT of the environment) and no longer than the Manager lives. It returns the names of those that still
+// MCP_TIMEOUT of the environment). It returns the names of those that still
 // are: they go on, and their tools are reported when they come.
 func (m *Manager) Wait(ctx context.Context, limit time.Duration) []string {
 	limit = firstTime(limit, envTime(m.o.Env, "MCP_TIMEOUT"), DefaultWait)
@@ -313,10 +313,10 @@ func (m *Manager) Wait(ctx context.Context, limit time.Duration) []string {
 				waiting = append(waiting, name)
 			}
 		}
-		changed, closed := m.changed, m.closed
+		changed := m.changed
 		m.mu.Unlock()
-		if len(waiting) == 0 || closed {
-			return waiting
+		if len(waiting) == 0 {
+			return nil
 		}
 		select {
 		case <-changed:
@@ -331,12 +331,9 @@ func (m *Manager) Wait(ctx context.Context, limit time.Duration) []string {
 func (m *Manager) await(ctx context.Context, s *server) (State, string) {
 	for {
 		m.mu.Lock()
-		state, err, changed, retired := s.state, s.err, m.changed, s.retired
+		state, err, changed := s.state, s.err, m.changed
 		m.mu.Unlock()
-		switch {
-		case retired:
-			return Disconnected, "it was closed or replaced meanwhile"
-		case state != Connecting:
+		if state != Connecting {
 			return state, err
 		}
 		select {
@@ -463,7 +460,6 @@ func (m *Manager) Close(ctx context.Context) error {
 	for _, s := range m.servers {
 		s.retire()
 	}
-	m.signal()
 	m.mu.Unlock()
 	done := make(chan struct{})
 	go func() { // ends when all servers have

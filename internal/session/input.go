@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // toInput reads a user line. What is wrong with it is in the input's Err, so
 // that it is answered in its place in the queue.
 func toInput(line *streamjson.UserLine) agent.Input {
-	in := agent.Input{UUID: line.UUID, AppendOnly: line.ShouldQuery != nil && !*line.ShouldQuery}
+	in := agent.Input{UUID: line.UUID, Origin: humanOrigin(line.Origin), AppendOnly: line.ShouldQuery != nil && !*line.ShouldQuery}
 	blocks, err := toBlocks(line.Message.Content)
 	if err == nil {
 		in.Blocks, in.Size = blocks, sizeOf(blocks)
@@ -25,6 +26,18 @@ func toInput(line *streamjson.UserLine) agent.Input {
 		in.Err = fmt.Errorf("user line: %w", err)
 	}
 	return in
+}
+
+// humanOrigin is where a user line says that it comes from, if it says that a
+// person wrote it: no host can pass a line off as anything else.
+func humanOrigin(raw json.RawMessage) json.RawMessage {
+	var origin struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal(raw, &origin) != nil || origin.Kind != "human" {
+		return nil
+	}
+	return raw
 }
 
 func applyOptions(in *agent.Input, line *streamjson.UserLine) error {

@@ -291,3 +291,15 @@ func TestReadingEndsWithTheRun(t *testing.T) {
 	cancel(agent.ErrStopped)
 	<-done
 }
+
+func TestOnlyAPersonIsAnOrigin(t *testing.T) {
+	t.Parallel()
+	for origin, want := range map[string]string{
+		`{"kind":"human"}`: `{"kind":"human"}`, `{"kind":"coordinator"}`: "", `"human"`: "", "": "",
+	} {
+		in := toInput(&streamjson.UserLine{Origin: []byte(origin), Message: streamjson.UserMessage{Content: streamjson.Content{Text: "hi"}}})
+		if string(in.Origin) != want {
+			t.Errorf("%s became %s", origin, in.Origin)
+		}
+	}
+}
