@@ -106,8 +106,9 @@ type Config struct {
 	// Fallback are the models to ask, in order, when the one asked can't
 	// answer after its retries; for the rest of the turn.
 	Fallback []string
-	// Prepare, if not nil, is called before the first model request of each
-	// turn: it waits, bounded, for what the turn needs, and returns when ctx ends.
+	// Prepare, if not nil, is called before each turn says that it starts, and
+	// with what: it waits, bounded, for what the turn needs, and returns when ctx
+	// ends.
 	Prepare func(ctx context.Context)
 	// Expand, if not nil, is offered each text of the user that begins with
 	// "/". It may call the conversation's setters; an error fails the turn.

@@ -79,6 +79,9 @@ func (t *turn) run(ctx context.Context) (r Result) {
 		case <-ctx.Done():
 		}
 	}
+	if t.c.cfg.Prepare != nil { // before the turn says what tools there are
+		t.c.cfg.Prepare(ctx)
+	}
 	if t.maxTurns = t.in.MaxTurns; t.maxTurns <= 0 {
 		t.maxTurns = t.c.tuned().maxTurns
 	}
@@ -99,9 +102,6 @@ func (t *turn) run(ctx context.Context) (r Result) {
 	}
 	if r, ended := t.open(ctx); ended {
 		return r
-	}
-	if t.c.cfg.Prepare != nil {
-		t.c.cfg.Prepare(ctx)
 	}
 	if context.Cause(ctx) != nil {
 		return t.aborted(ctx, AbortedStreaming)

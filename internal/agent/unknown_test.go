@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/agentcli/agent/internal/policy"
+)
+
+// A tool that a rule took away is denied; one that never was is unknown.
+func TestCallsOfToolsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	rule, err := policy.ParseRule("gone", policy.Deny, "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(c *Config) {
+		c.Policy = policy.NewEngine([]policy.Rule{rule})
+	}, calls(call{"gone", "t1", `{}`}, call{"never", "t2", `{}`}), says("ok"))
+	res := r.run(t.Context(), "hi")[0]
+	if len(res.Denials) != 1 || res.Denials[0].ToolUseID != "t1" || res.Denials[0].Source != ByPolicy {
+		t.Errorf("denials = %+v", res.Denials)
+	}
+	told := textOf(r.c.history[2].Blocks)
+	if !strings.Contains(told, "Permission to use gone was denied") || !strings.Contains(told, `no tool named "never"`) {
+		t.Errorf("the model was told %q", told)
+	}
+}
+
+// What a turn waits for is there when it says that it starts.
+func TestATurnIsPreparedBeforeItStarts(t *testing.T) {
+	t.Parallel()
+	started := false
+	var r *rig
+	r = newRig(t, func(c *Config) {
+		c.Prepare = func(context.Context) {
+			for _, e := range r.events {
+				_, ok := e.(*TurnStarted)
+				started = started || ok
+			}
+		}
+	}, says("ok"))
+	r.run(t.Context(), "hi")
+	if started {
+		t.Error("the turn had started before it was prepared")
+	}
+}
