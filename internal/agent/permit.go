@@ -67,6 +67,11 @@ func (t *turn) permit(ctx context.Context, tool tools.Tool, u model.ToolUse, hoo
 	case policy.Deny:
 		return permitted{}, denied(u, ByPolicy, d.Reason, refusal(u, d))
 	default:
+		// Nobody is asked about a call that can't run as it is.
+		if err := tool.Spec().Fits(u.Input); err != nil {
+			o := failed(u, err.Error())
+			return permitted{}, &o
+		}
 		var no *outcome
 		if u, f, no = t.question(ctx, tool, u, f, d); no != nil {
 			return permitted{}, no

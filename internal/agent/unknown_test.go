@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/tools"
 )
 
 // A tool that a rule took away is denied; one that never was is unknown.
@@ -44,5 +45,21 @@ func TestATurnIsPreparedBeforeItStarts(t *testing.T) {
 	r.run(t.Context(), "hi")
 	if started {
 		t.Error("the turn had started before it was prepared")
+	}
+}
+
+// Nobody is asked about a call that its tool would refuse.
+func TestAMisshapenCallIsNotAskedAbout(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) {
+		c.Tools = tools.NewRegistry(tools.NewFileTools(tools.FileConfig{})...)
+		c.Asker = askFunc(func(context.Context, policy.Question) (policy.Answer, error) {
+			t.Error("somebody was asked")
+			return policy.Answer{}, nil
+		})
+	}, calls(call{"read_file", "t1", `{"bad":1}`}), says("ok"))
+	r.run(t.Context(), "hi")
+	if told := textOf(r.c.history[2].Blocks); !strings.Contains(told, "file_path is missing") {
+		t.Errorf("the model was told %q", told)
 	}
 }

@@ -82,6 +82,15 @@ func (s Spec) decode(input json.RawMessage, in any) error {
 	return decodeInput(input, in)
 }
 
+// Fits says why the tool would refuse an input for its form alone: a key that is
+// missing or of another type. It is nil for a tool whose form isn't known here.
+func (s Spec) Fits(input json.RawMessage) error {
+	if s.input == nil {
+		return nil
+	}
+	return decodeInput(input, reflect.New(s.input).Interface())
+}
+
 func decodeFields(keys map[string]json.RawMessage, path string, v reflect.Value) error {
 	t := v.Type()
 	for i := range t.NumField() {

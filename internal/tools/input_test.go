@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -90,4 +91,19 @@ func FuzzDecodeInput(f *testing.F) {
 			t.Fatal("an error without a message")
 		}
 	})
+}
+
+func TestFits(t *testing.T) {
+	t.Parallel()
+	known := Spec{Name: "sample", input: reflect.TypeFor[inputSample]()}
+	for input, want := range map[string]string{
+		`{"file_path":"a"}`: "", `{"path":"a"}`: "", `{"bad":1}`: "file_path is missing", `{"file_path":"a","names":7}`: "names",
+	} {
+		if err := known.Fits(json.RawMessage(input)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", input, err, want)
+		}
+	}
+	if err := (Spec{}).Fits(json.RawMessage(`{"bad":1}`)); err != nil {
+		t.Errorf("a form that isn't known: %v", err)
+	}
 }
