@@ -149,11 +149,11 @@ func addApprovals(dirs Dirs, root, file string, rules []string) error {
 type SaveOptions struct {
 	Dirs  Dirs
 	Root  string // the project's directory
-	Scope Layer  // Local or User
+	Scope Layer  // Local, Project or User
 }
 
 // SaveRules adds rules to a settings file, so that they hold from now on, and
-// returns the file: the user's settings, or the project's local ones. In a
+// returns the file: the user's settings, the project's or its local ones. In a
 // project that has a .claude directory and no .agent these are
 // .claude/settings.local.json, so that the other tool has them too. The rest of
 // the file stays as it was, and a rule that is there already is not added
@@ -171,15 +171,47 @@ func SaveRules(o SaveOptions, rules []policy.Rule) (file string, err error) {
 			return "", err
 		}
 		return file, appendRules(file, texts)
-	case Local:
-		return o.saveLocal(texts)
+	case Local, Project:
+		return o.saveInProject(texts)
 	}
-	return "", fmt.Errorf("rules can be saved for user and local, not %v", o.Scope)
+	return "", fmt.Errorf("rules can be saved for user, project and local, not %v", o.Scope)
 }
 
-// saveLocal saves to the project's local file. The file comes before the
+// RemoveRules takes rules out of the settings file that SaveRules would add them
+// to, by behaviour and text. Rules that aren't there, and a file that isn't,
+// are no error.
+func RemoveRules(o SaveOptions, rules []policy.Rule) error {
+	var file string
+	switch o.Scope {
+	case User:
+		var err error
+		if file, err = o.Dirs.UserFile(); err != nil {
+			return err
+		}
+	case Local, Project:
+		file = filepath.Join(o.Root, filepath.FromSlash(rulesFile(o.Root, o.Scope)))
+		if err := withinProject(o.Root, file); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("rules can be removed from user, project and local, not %v", o.Scope)
+	}
+	return update(file, false, func(d *document) (bool, error) {
+		changed := false
+		for _, r := range rules {
+			gone, err := d.removeText(strings.Split(rulesKey(r.Behavior), "."), r.Text)
+			if err != nil {
+				return false, err
+			}
+			changed = changed || gone
+		}
+		return changed, nil
+	})
+}
+
+// saveInProject saves to a file of the project. The file comes before the
 // approval: if only the first can be written, the rule doesn't count.
-func (o SaveOptions) saveLocal(texts map[policy.Behavior][]string) (string, error) {
+func (o SaveOptions) saveInProject(texts map[policy.Behavior][]string) (string, error) {
 	allowed := texts[policy.Allow]
 	root, err := filepath.EvalSymlinks(o.Root)
 	switch {
@@ -190,7 +222,7 @@ func (o SaveOptions) saveLocal(texts map[policy.Behavior][]string) (string, erro
 	case len(allowed) > 0 && !utf8.ValidString(root):
 		return "", fmt.Errorf("nothing can be allowed for good in %q: the path is not UTF-8", root)
 	}
-	rel := localRulesFile(o.Root)
+	rel := rulesFile(o.Root, o.Scope)
 	file := filepath.Join(o.Root, filepath.FromSlash(rel))
 	if err := withinProject(o.Root, file); err != nil {
 		return "", err
@@ -204,15 +236,19 @@ func (o SaveOptions) saveLocal(texts map[policy.Behavior][]string) (string, erro
 	return file, nil
 }
 
-// localRulesFile returns the file of the project that takes saved rules, from
-// the root on.
-func localRulesFile(root string) string {
+// rulesFile returns the file of the project that takes saved rules, from the
+// root on.
+func rulesFile(root string, layer Layer) string {
+	name := localFileName
+	if layer == Project {
+		name = fileName
+	}
 	_, err := os.Lstat(filepath.Join(root, projectDir))
 	other, otherErr := os.Lstat(filepath.Join(root, claudeDir))
 	if err != nil && otherErr == nil && other.IsDir() {
-		return claudeDir + "/" + localFileName
+		return claudeDir + "/" + name
 	}
-	return projectDir + "/" + localFileName
+	return projectDir + "/" + name
 }
 
 // savable returns the texts of rules by what they do. A rule that couldn't be

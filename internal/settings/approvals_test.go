@@ -282,8 +282,7 @@ func TestWhatCannotBeSavedChangesNothing(t *testing.T) {
 		"policy file":      {`{}`, settings.Local, tiered, "no rule of a list"},
 		"not UTF-8":        {`{}`, settings.Local, parsed(t, policy.Allow, "Bash(echo \xff)"), "not UTF-8"},
 		"too large":        {`{}`, settings.Local, long, "larger than"},
-		"shared settings":  {`{}`, settings.Project, good, "rules can be saved for user and local, not project"},
-		"managed settings": {`{}`, settings.Managed, good, "not managed"},
+		"managed settings": {`{}`, settings.Managed, good, "rules can be saved for user, project and local, not managed"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

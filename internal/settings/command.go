@@ -222,6 +222,12 @@ func fromText(key *Key, text string) (any, error) {
 			return nil, fmt.Errorf("must be %s, as JSON: %w", expected(key), err)
 		}
 		return m, nil
+	case ObjectMap:
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			return nil, fmt.Errorf("must be %s, as JSON: %w", expected(key), err)
+		}
+		return m, nil
 	}
 	return text, nil
 }
@@ -257,7 +263,7 @@ func (v value) plain(mask bool) any {
 			list[i] = show(it)
 		}
 		return list
-	case v.key.Type == StringMap:
+	case v.key.Type == StringMap, v.key.Type == ObjectMap:
 		m := make(map[string]any, len(v.items))
 		for _, it := range v.items {
 			m[it.name] = show(it)

@@ -32,6 +32,7 @@ const (
 	IdleTimeoutMs          = "network.idleTimeoutMs"
 	RetryBudgetMs          = "network.retryBudgetMs"
 	CatalogFile            = "catalogFile"
+	MCPServers             = "mcpServers"
 
 	providerBaseURL   = "providers.<name>.baseURL"
 	providerAPIKeyEnv = "providers.<name>.apiKeyEnv"
@@ -47,11 +48,12 @@ const (
 	Int                    // int, within Min and Max
 	StringList             // []string
 	StringMap              // map[string]string
+	ObjectMap              // map[string]json.RawMessage, each an object
 )
 
 // String names the type as an error message does.
 func (t Type) String() string {
-	return [...]string{"a string", "a whole number", "a list of strings", "an object with string values"}[t]
+	return [...]string{"a string", "a whole number", "a list of strings", "an object with string values", "an object with objects as values"}[t]
 }
 
 // Key describes one setting. The table of keys is all there is to know about
@@ -149,6 +151,8 @@ func permissionKeys() []Key {
 
 func toolKeys() []Key {
 	return []Key{
+		{Name: MCPServers, Type: ObjectMap, Restricted: true, Secret: true, entry: serverName,
+			Description: "MCP servers by name, each as in `--mcp-config`: `command`, `args` and `env` of a program, or a `url`. See docs/mcp.md."},
 		{Name: ToolsAllowed, Type: StringList, Restricted: true, normal: nonEmpty, rules: policy.Allow,
 			Description: "Like `permissions.allow`, under the name of `--allowed-tools`."},
 		{Name: ToolsDisallowed, Type: StringList, normal: nonEmpty, rules: policy.Deny,
@@ -306,4 +310,11 @@ func isName(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+func serverName(s string) error {
+	if strings.TrimSpace(s) == "" {
+		return errors.New("a server needs a name")
+	}
+	return nil
 }

@@ -19,9 +19,23 @@ type LoadOptions struct {
 	// ManagedFile is the administrator's file, normally the constant
 	// [ManagedFile]; empty: none is read.
 	ManagedFile string
+	// Skip lists layers of files that don't count: User, Project, Local.
+	Skip []Layer
+	// Given are settings documents of the command line: they count as flags
+	// do, beneath Flags.
+	Given []Document
+	// Restrict are documents that count as managed settings do.
+	Restrict []Document
 	// Flags holds values given on the command line by the name of their key:
 	// string, int, []string or map[string]string by the key's type.
 	Flags map[string]any
+}
+
+// Document is the content of a settings file from elsewhere. Name stands for
+// its path in messages; relative paths in it are meant from Name's directory.
+type Document struct {
+	Name string
+	Data []byte
 }
 
 // Load reads and merges all layers. A file that isn't there is an empty layer.
@@ -31,16 +45,26 @@ type LoadOptions struct {
 // on.
 func Load(o LoadOptions) (*Settings, []Warning, error) {
 	l := &loader{s: &Settings{table: Keys(), values: map[string]value{}}, home: o.Dirs.Home, approvals: newApprovals(o.Dirs, o.Root)}
-	if o.Dirs.Config != "" {
+	if o.Dirs.Config != "" && !slices.Contains(o.Skip, User) {
 		l.file(User, filepath.Join(o.Dirs.Config, fileName))
 	}
 	if o.Root != "" {
-		l.file(Project, ProjectFile(o.Root))
-		l.file(Local, LocalFile(o.Root))
+		if !slices.Contains(o.Skip, Project) {
+			l.file(Project, ProjectFile(o.Root))
+		}
+		if !slices.Contains(o.Skip, Local) {
+			l.file(Local, LocalFile(o.Root))
+		}
+	}
+	for _, d := range o.Given {
+		l.content(Flags, d.Name, d.Data)
 	}
 	l.flags(o.Flags)
 	if o.ManagedFile != "" {
 		l.file(Managed, o.ManagedFile)
+	}
+	for _, d := range o.Restrict {
+		l.content(Managed, d.Name, d.Data)
 	}
 	return l.s, append(l.warnings, l.approvals.warnings()...), errors.Join(l.errs...)
 }
@@ -114,7 +138,7 @@ func (s *Settings) merge(name string, key *Key, items []item) {
 				v.items = append(v.items, it)
 			}
 		}
-	case StringMap:
+	case StringMap, ObjectMap:
 		v.items = slices.Clone(old)
 		for _, it := range items {
 			v.items = slices.DeleteFunc(v.items, func(o item) bool { return o.name == it.name })

@@ -193,6 +193,21 @@ func fromJSON(key *Key, v *hujson.Value) ([]item, error) {
 			it.name = m.name
 			items = append(items, it)
 		}
+	case ObjectMap:
+		obj, ok := v.Value.(*object)
+		if !ok {
+			return nil, wrong(v)
+		}
+		for _, m := range members(obj) {
+			if _, ok := m.value.Value.(*object); !ok {
+				return nil, fmt.Errorf("must be %s; %s is %s", expected(key), m.name, kindOf(m.value.Value))
+			}
+			plain := m.value.Clone()
+			plain.Minimize()
+			it := at(json.RawMessage(plain.Pack()), m.value)
+			it.name = m.name
+			items = append(items, it)
+		}
 	}
 	return normalize(key, items)
 }
@@ -234,6 +249,12 @@ func fromGo(key *Key, v any) ([]item, error) {
 			items = append(items, item{name: name, value: v[name]})
 		}
 		ok = key.Type == StringMap
+	case map[string]json.RawMessage:
+		ok = key.Type == ObjectMap
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			ok = ok && bytes.HasPrefix(bytes.TrimSpace(v[name]), []byte("{"))
+			items = append(items, item{name: name, value: v[name]})
+		}
 	}
 	if !ok {
 		return nil, fmt.Errorf("must be %s, not %T", expected(key), v)
@@ -249,6 +270,10 @@ func normalize(key *Key, items []item) ([]item, error) {
 		case int:
 			if v < key.Min || v > key.Max {
 				return nil, fmt.Errorf("must be %s, not %d", expected(key), v)
+			}
+		case json.RawMessage:
+			if err := key.entry(it.name); err != nil {
+				return nil, fmt.Errorf("must be %s: %w", expected(key), err)
 			}
 		case string:
 			if key.entry != nil {

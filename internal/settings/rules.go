@@ -20,6 +20,9 @@ type RuleOptions struct {
 	Dirs Dirs
 	// Root is the project's directory; empty: none.
 	Root string
+	// Skip lists layers of files that don't count, the other tools' included:
+	// User, Project, Local.
+	Skip []Layer
 }
 
 // Rules returns all rules of lists that are in force: those of s, and those of
@@ -98,13 +101,15 @@ type otherFile struct {
 	tool string
 	path string
 	rel  string // from the project's root on, with slashes; empty in the home
+
+	local bool // of the layer Local
 }
 
 // otherFiles lists the files that may hold rules, whether they exist or not.
 // In a project that is the home itself a file is the home's.
 func otherFiles(o RuleOptions) []otherFile {
 	var out []otherFile
-	if o.Dirs.Home != "" {
+	if o.Dirs.Home != "" && !slices.Contains(o.Skip, User) {
 		for _, tool := range otherTools() {
 			out = append(out, otherFile{tool: tool, path: filepath.Join(o.Dirs.Home, "."+tool, fileName)})
 		}
@@ -114,10 +119,17 @@ func otherFiles(o RuleOptions) []otherFile {
 	}
 	for _, f := range []otherFile{
 		{tool: claude, rel: claudeDir + "/" + fileName},
-		{tool: claude, rel: claudeDir + "/" + localFileName},
+		{tool: claude, rel: claudeDir + "/" + localFileName, local: true},
 		{tool: qwen, rel: ".qwen/" + fileName},
 		{tool: gemini, rel: ".gemini/" + fileName},
 	} {
+		layer := Project
+		if f.local {
+			layer = Local
+		}
+		if slices.Contains(o.Skip, layer) {
+			continue
+		}
 		f.path = filepath.Join(o.Root, filepath.FromSlash(f.rel))
 		if !slices.ContainsFunc(out, func(home otherFile) bool { return home.path == f.path }) {
 			out = append(out, f)

@@ -81,6 +81,8 @@ func keyNode(k *Key) *schemaNode {
 		n.Type, n.Items = "array", &schemaNode{Type: "string", Enum: k.Enum}
 	case StringMap:
 		n.Type, n.Additional = "object", &schemaNode{Type: "string"}
+	case ObjectMap:
+		n.Type, n.Additional = "object", &schemaNode{Type: "object"}
 	}
 	return n
 }

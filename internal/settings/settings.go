@@ -8,6 +8,7 @@
 package settings
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -165,6 +166,20 @@ func (s *Settings) List(name string) []string {
 	var out []string
 	for _, it := range s.values[name].items {
 		out = append(out, it.value.(string))
+	}
+	return out
+}
+
+// Objects returns the value of an ObjectMap key; nil when there is none. The
+// map is the caller's.
+func (s *Settings) Objects(name string) map[string]json.RawMessage {
+	s.lookup(name, ObjectMap)
+	var out map[string]json.RawMessage
+	for _, it := range s.values[name].items {
+		if out == nil {
+			out = map[string]json.RawMessage{}
+		}
+		out[it.name] = it.value.(json.RawMessage)
 	}
 	return out
 }

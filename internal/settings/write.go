@@ -83,7 +83,7 @@ func UnsetKey(file, key string) error {
 // encodeItems returns the JSON of a key's value, one line.
 func encodeItems(k *Key, items []item) ([]byte, error) {
 	var b bytes.Buffer
-	ends := map[Type]string{StringList: "[]", StringMap: "{}"}[k.Type]
+	ends := map[Type]string{StringList: "[]", StringMap: "{}", ObjectMap: "{}"}[k.Type]
 	if ends != "" {
 		b.WriteByte(ends[0])
 	}
@@ -91,7 +91,7 @@ func encodeItems(k *Key, items []item) ([]byte, error) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		if k.Type == StringMap {
+		if k.Type == StringMap || k.Type == ObjectMap {
 			if err := encodeScalar(&b, it.name); err != nil {
 				return nil, err
 			}
@@ -388,6 +388,35 @@ func (d *document) appendTexts(path, texts []string) (bool, error) {
 		d.style().push(list, text, len(path))
 	}
 	return changed, nil
+}
+
+// removeText takes a string out of the list at path, as often as it is there.
+// Comments before it stay.
+func (d *document) removeText(path []string, text string) (bool, error) {
+	list, err := d.list(path)
+	if list == nil || err != nil {
+		return false, err
+	}
+	before := len(list.Elements)
+	for i := before - 1; i >= 0; i-- {
+		e := &list.Elements[i]
+		if found, ok := scalarOf(String, e.Value); !ok || found != text {
+			continue
+		}
+		kept, trailing := keepComments(e.BeforeExtra, e.AfterExtra), e.AfterExtra != nil
+		last := i == len(list.Elements)-1
+		list.Elements = append(list.Elements[:i:i], list.Elements[i+1:]...)
+		switch {
+		case !last:
+			next := &list.Elements[i].BeforeExtra
+			*next = join(kept, *next)
+			continue
+		case i > 0 && !trailing && !hasComment(list.Elements[i-1].AfterExtra):
+			list.Elements[i-1].AfterExtra = nil // what is last now has a comma only if what was last had one
+		}
+		list.AfterExtra = join(kept, list.AfterExtra)
+	}
+	return len(list.Elements) < before, nil
 }
 
 // push appends a string to a list that lies depth objects deep.
