@@ -157,6 +157,7 @@ type Conversation struct {
 
 	// Owned by the worker.
 	history   []*model.Message
+	failed    bool // the last result is an error
 	results   int
 	unsaved   error // the transcript's first failure
 	offer     offer // the tools that were declared last
@@ -327,6 +328,10 @@ func (c *Conversation) serve(ctx context.Context, in Input) {
 	result.Index = c.results
 	result.Queued = c.inbox.len()
 	c.results++
+	c.failed = result.IsError
+	if c.parent == nil && c.inbox.exhausted() {
+		c.stopTasks(ctx) // so that the last result is the last of all
+	}
 	c.send(ctx, &TurnEnded{Result: result})
 }
 

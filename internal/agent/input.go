@@ -91,6 +91,13 @@ func (b *inbox) isClosed() bool {
 	return b.closed
 }
 
+// exhausted reports whether nothing waits and nothing comes any more.
+func (b *inbox) exhausted() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed && b.holds == 0 && len(b.items) == 0
+}
+
 // abandon closes, and lets nothing that is held come any more.
 func (b *inbox) abandon() {
 	b.mu.Lock()

@@ -23,7 +23,8 @@ func (c *Conversation) StopTask(id string) error { return c.cfg.Tasks.Stop(id) }
 
 // openTasks has the tasks' events sent while the conversation runs. The
 // function it returns stops the tasks that still run, and returns once nothing
-// more is sent.
+// more is sent. After an error result that they end is told to nobody: it must
+// be the last of all, or hosts lose its text.
 func (c *Conversation) openTasks(ctx context.Context) (shut func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	c.cfg.Tasks.Watch(tools.TaskWatch{
@@ -31,16 +32,24 @@ func (c *Conversation) openTasks(ctx context.Context) (shut func()) {
 		Ended:   func(i tools.TaskInfo) { c.taskEnded(ctx, i) },
 	})
 	return func() {
-		grace, done := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
-		defer done()
-		if err := c.cfg.Tasks.StopAll(grace); err != nil {
-			c.log.Warn("a background task does not end", "error", err)
+		if c.failed {
+			c.cfg.Tasks.Watch(tools.TaskWatch{})
 		}
+		c.stopTasks(ctx)
 		cancel() // nobody who sends may block any more
 		c.cfg.Tasks.Watch(tools.TaskWatch{})
 		c.emitMu.Lock()
 		defer c.emitMu.Unlock()
 		c.emit = func(context.Context, Origin, Event) {}
+	}
+}
+
+// stopTasks stops the tasks that still run, and waits for them, bounded.
+func (c *Conversation) stopTasks(ctx context.Context) {
+	grace, done := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer done()
+	if err := c.cfg.Tasks.StopAll(grace); err != nil {
+		c.log.Warn("a background task does not end", "error", err)
 	}
 }
 

@@ -255,7 +255,7 @@ func TestCommandsInTheBackgroundAreToldAndStopped(t *testing.T) {
 		"main": {calls(call{"run_shell_command", "t1", `{"command":"sleep 83001","run_in_background":true}`}), says("it runs")},
 	}, func(c *Config) { c.Tasks = owner; c.Mode = policy.ModeYolo; c.Tools.Add(shell) })
 	got := s.play(t.Context())
-	want := []string{"main: task started t1 background=true", "main: result completed", "main: task ended t1 stopped"}
+	want := []string{"main: task started t1 background=true", "main: task ended t1 stopped", "main: result completed"}
 	story := slices.DeleteFunc(slices.Clone(s.story), func(l string) bool { return !slices.Contains(want, l) })
 	if diff := cmp.Diff(want, story); len(got) != 1 || diff != "" {
 		t.Errorf("results %+v, story (-want +got):\n%s", got, diff)

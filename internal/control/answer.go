@@ -42,6 +42,13 @@ func unreadable(err error) policy.Answer {
 	return policy.Answer{Message: "The call was not run: the host's answer to the permission request could not be understood (" + err.Error() + ")."}
 }
 
+// Read reads an answer to q that came another way than over can_use_tool, in
+// the same form. What can't be read as a whole denies.
+func (p *PermissionController) Read(raw json.RawMessage, q policy.ToolPermission) policy.Answer {
+	_, sent := p.outward(q.ToolName, q.Input)
+	return p.readAnswer(raw, q, sent)
+}
+
 // readAnswer reads the host's answer to a question whose input was sent as
 // given. What can't be read as a whole denies.
 func (p *PermissionController) readAnswer(raw json.RawMessage, q policy.ToolPermission, sent jsontext.Value) policy.Answer {

@@ -86,6 +86,9 @@ func New(cfg Config) *Dispatcher {
 	return d
 }
 
+// SetLog sets the log. It must be called before the first Receive.
+func (d *Dispatcher) SetLog(log *slog.Logger) { d.log = log }
+
 // Attach says what requests act on. It must be called before the first
 // Receive, once.
 func (d *Dispatcher) Attach(e Effects) { d.effects = e }

@@ -183,15 +183,15 @@ func (c *SDKMCPController) status(*request) (any, error) {
 	out := &MCPStatusResponse{}
 	for _, s := range c.list() {
 		out.Servers = append(out.Servers, MCPServerStatus{
-			Name: s.Name, Status: claudeState(s.State), Info: jsontext.Value(s.Info), Error: s.Error,
+			Name: s.Name, Status: ClaudeState(s.State), Info: jsontext.Value(s.Info), Error: s.Error,
 			Config: jsontext.Value(s.Config), Scope: s.Source, Source: s.Source, Tools: s.Tools,
 		})
 	}
 	return out, nil
 }
 
-// claudeState is the state of a server in Claude's words.
-func claudeState(state string) string {
+// ClaudeState is the state of a server in Claude's words.
+func ClaudeState(state string) string {
 	switch state {
 	case StateConnecting:
 		return "pending"

@@ -250,18 +250,22 @@ func (s *SystemController) commandHints(r *request) (any, error) {
 	return &HintsResponse{Subtype: r.subtype, Hints: hints[:min(limit, len(hints))]}, nil
 }
 
-func (s *SystemController) heartbeat(r *request) (any, error) {
+// Pulse returns the state of the session as a heartbeat tells it. There must be
+// a Health.
+func (s *SystemController) Pulse() *HeartbeatResponse {
 	p := s.d.effects.Health.Health()
 	if p.Uptime == 0 {
 		p.Uptime = time.Since(s.begin)
 	}
-	out := &HeartbeatResponse{Subtype: r.subtype, UptimeMS: p.Uptime.Milliseconds(), Turn: p.Turn, RSSBytes: p.RSS}
+	out := &HeartbeatResponse{Subtype: "heartbeat", UptimeMS: p.Uptime.Milliseconds(), Turn: p.Turn, RSSBytes: p.RSS}
 	if p.LastEvent >= 0 {
 		ms := p.LastEvent.Milliseconds()
 		out.LastEventMS = &ms
 	}
-	return out, nil
+	return out
 }
+
+func (s *SystemController) heartbeat(*request) (any, error) { return s.Pulse(), nil }
 
 func (s *SystemController) contextUsage(r *request) (any, error) {
 	var in ContextRequest

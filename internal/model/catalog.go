@@ -204,6 +204,18 @@ func (c *Catalog) AsOf() string { return c.asOf }
 // Default returns the id of provider's default model, or "".
 func (c *Catalog) Default(provider string) string { return c.providers[provider].Default }
 
+// Of returns the models of a provider, in the order of the catalogue.
+func (c *Catalog) Of(provider string) []Info {
+	var out []Info
+	for _, m := range c.models {
+		if m.Provider == provider {
+			m.Known = true
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // Named returns the model whose id or alias is exactly name, in any case.
 func (c *Catalog) Named(name string) (Info, bool) {
 	i, ok := c.byName[strings.ToLower(name)]

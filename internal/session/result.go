@@ -68,6 +68,9 @@ func members(m map[string]any) []byte {
 	return raw
 }
 
+// WireUsage is a usage as frames have it.
+func WireUsage(u model.Usage) streamjson.Usage { return toUsage(u) }
+
 func toUsage(u model.Usage) streamjson.Usage {
 	return streamjson.Usage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,

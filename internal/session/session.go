@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/streamjson"
@@ -25,8 +26,37 @@ type Config struct {
 	Lines *streamjson.Reader
 	// Unblock ends a pending read of Lines; needed with Lines.
 	Unblock func()
-	Log     *slog.Logger
+	// Control takes the control lines; nil: they are refused. Run closes it.
+	Control Control
+	// Lenient passes over lines that can't be read, as published SDKs expect it;
+	// without it they get an error result.
+	Lenient bool
+	// Watch, if not nil, sees each event before the Projector. It must not block.
+	Watch func(from agent.Origin, e agent.Event)
+	Log   *slog.Logger
 }
+
+// Control is the control plane: *control.Dispatcher.
+type Control interface {
+	// Receive takes a control line and reports whether it was one. It never
+	// blocks.
+	Receive(streamjson.Message) bool
+	// Malformed takes a line that can't be read and reports whether it was a
+	// control line that it has dealt with.
+	Malformed(*streamjson.LineError) bool
+	// Settled is closed when the state changes received so far are done; nil:
+	// they are.
+	Settled() <-chan struct{}
+	// CloseInput says that no more lines come.
+	CloseInput()
+	// Close returns when all requests are answered; once ctx ends, by errors. The
+	// error tells of handlers that did not end.
+	Close(ctx context.Context) error
+}
+
+// closeGrace bounds the wait for control requests that are still being handled
+// when the session is over.
+const closeGrace = 2 * time.Second
 
 // Outcome is how a session ended.
 type Outcome struct {
@@ -51,6 +81,13 @@ func Run(ctx context.Context, cfg Config) Outcome {
 		cfg.Unblock()
 		wg.Wait()
 	}
+	if cfg.Control != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
+		defer cancel()
+		if err := cfg.Control.Close(closing); err != nil {
+			cfg.Log.Error("the control plane does not end", "error", err)
+		}
+	}
 	return s.out
 }
 
@@ -67,23 +104,24 @@ func (s *session) event(ctx context.Context, from agent.Origin, e agent.Event) {
 		s.out.Last = ended.Result
 		s.out.Turns++
 	}
+	if s.cfg.Watch != nil {
+		s.cfg.Watch(from, e)
+	}
 	s.cfg.Projector.Event(ctx, from, e)
 }
 
 // read routes lines until there are no more. It never waits for what it
 // routes.
 func (s *session) read(ctx context.Context) {
-	defer s.cfg.Conversation.CloseInput()
+	defer s.closeInput()
 	for ctx.Err() == nil {
 		msg, err := s.cfg.Lines.Next()
 		var bad *streamjson.LineError
 		switch {
 		case err == nil:
 			s.route(msg)
-		case errors.As(err, &bad) && bad.Type == "control_request" && bad.RequestID != "":
-			_ = s.cfg.Out.Send(streamjson.Failure(bad.RequestID, bad.Error()))
 		case errors.As(err, &bad):
-			s.reject(fmt.Errorf("input: %w", bad))
+			s.malformed(bad)
 		default:
 			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
 				s.reject(fmt.Errorf("reading input: %w", err))
@@ -93,17 +131,45 @@ func (s *session) read(ctx context.Context) {
 	}
 }
 
+func (s *session) closeInput() {
+	if s.cfg.Control != nil {
+		s.cfg.Control.CloseInput()
+	}
+	s.cfg.Conversation.CloseInput()
+}
+
+func (s *session) malformed(bad *streamjson.LineError) {
+	switch {
+	case s.cfg.Control != nil && s.cfg.Control.Malformed(bad):
+	case s.cfg.Control == nil && bad.Type == "control_request" && bad.RequestID != "":
+		_ = s.cfg.Out.Send(streamjson.Failure(bad.RequestID, bad.Error()))
+	default:
+		s.reject(fmt.Errorf("input: %w", bad))
+	}
+}
+
 func (s *session) route(msg streamjson.Message) {
 	switch m := msg.(type) {
 	case *streamjson.UserLine:
-		s.cfg.Conversation.Submit(toInput(m))
-	case *streamjson.ControlRequest:
-		_ = s.cfg.Out.Send(streamjson.Failure(m.RequestID,
-			fmt.Sprintf("control request %q is not supported by this version", m.Subtype)))
-	case *streamjson.ControlResponse, *streamjson.ControlCancel, *streamjson.KeepAlive:
-		s.cfg.Log.Debug("ignored a line", "type", fmt.Sprintf("%T", m))
+		in := toInput(m)
+		if s.cfg.Control != nil {
+			in.Ready = s.cfg.Control.Settled()
+		}
+		s.cfg.Conversation.Submit(in)
+	case *streamjson.ControlRequest, *streamjson.ControlResponse, *streamjson.ControlCancel, *streamjson.KeepAlive:
+		s.control(msg)
 	default:
 		s.reject(fmt.Errorf("input: a line of type %q is not understood here: send lines of type \"user\"", typeName(m)))
+	}
+}
+
+func (s *session) control(msg streamjson.Message) {
+	if s.cfg.Control != nil {
+		s.cfg.Control.Receive(msg)
+		return
+	}
+	if r, ok := msg.(*streamjson.ControlRequest); ok {
+		_ = s.cfg.Out.Send(streamjson.Failure(r.RequestID, fmt.Sprintf("control request %q: there is no control plane here", r.Subtype)))
 	}
 }
 
@@ -116,7 +182,10 @@ func typeName(m streamjson.Message) string {
 
 // reject answers a line that is no input by an error result, in its place.
 func (s *session) reject(err error) {
-	s.out.BadLines++
 	s.cfg.Log.Warn("bad input line", "error", err)
+	if s.cfg.Lenient {
+		return
+	}
+	s.out.BadLines++
 	s.cfg.Conversation.Submit(agent.Input{Err: err})
 }

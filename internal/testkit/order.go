@@ -45,7 +45,7 @@ func (c *turnChecker) take(f Frame) error {
 		return c.result()
 	case "control_response":
 	default:
-		if !c.inTurn && kind != "system/user_appended" {
+		if !c.inTurn && !betweenTurns[kind] {
 			return fmt.Errorf("a frame outside of any turn")
 		}
 	}
@@ -178,4 +178,11 @@ func (c *turnChecker) event(f Frame) error {
 		return fmt.Errorf("unknown event %q", f.String("event.type"))
 	}
 	return nil
+}
+
+// betweenTurns are the frames that need no turn around them.
+var betweenTurns = map[string]bool{
+	"system/user_appended": true, "system/status": true, "system/heartbeat": true, "conversation_reset": true,
+	"system/task_notification": true, "system/task_updated": true, "system/task_progress": true,
+	"system/hook_started": true, "system/hook_response": true, "control_request": true, "control_cancel_request": true,
 }
