@@ -30,7 +30,10 @@ func runChat(ctx context.Context, cio IO, o *options) error {
 		return err
 	}
 	defer w.close()
-	conv := w.conversation()
+	conv, err := w.conversation()
+	if err != nil {
+		return err
+	}
 	var worker sync.WaitGroup
 	turns := make(chan agent.Result)
 	worker.Go(func() { // ends once the input is closed below

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"github.com/spf13/cobra"
 
 	"github.com/agentcli/agent/internal/settings"
@@ -118,7 +119,7 @@ func configSettings(cio IO) (*settings.Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return loadSettings(cio, dirs, nil)
+	return loadSettings(cio, settings.LoadOptions{Dirs: dirs}, func(text string) { fmt.Fprintf(cio.Err, "warning: %s\n", text) })
 }
 
 // usageError makes err one of wrong use.

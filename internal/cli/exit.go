@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/streamjson"
 )
 
 // ExitCode is what the process ends with. docs/reference/exit-codes.md lists
@@ -88,4 +89,27 @@ func resultCode(r agent.Result) ExitCode {
 		return ExitLoop
 	}
 	return ExitFailed
+}
+
+// hostCode is the exit code of a session that an SDK started: the Claude SDKs
+// show the last result's text on 1 alone; qwen's throws on any but 0, after a
+// good result too, and knows the turn limit's.
+func (o *options) hostCode(last agent.Result) ExitCode {
+	switch {
+	case o.host.dialect == streamjson.Qwen && errors.Is(last.Err, agent.ErrMaxTurns):
+		return ExitTurnLimit
+	case o.host.dialect == streamjson.Claude && last.IsError:
+		return ExitFailed
+	}
+	return ExitOK
+}
+
+// hostError is the error of a session that could not start, with the code that
+// SDKs expect then.
+func (o *options) hostError(err error) error {
+	var coded *exitError
+	if o.hosted() && errors.As(err, &coded) {
+		return &exitError{ExitFailed, coded.err}
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/streamjson"
 )
 
 // Formats of input and output.
@@ -43,6 +44,8 @@ type options struct {
 	addDirs         []string
 	includeDirs     []string
 
+	hostOptions
+
 	sessionID      string
 	verbose        bool
 	debug          bool
@@ -73,6 +76,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	f.StringVar(&o.permissionMode, "permission-mode", "", "default, plan, auto-edit, yolo or dont-ask")
 	f.StringVar(&o.approvalMode, "approval-mode", "", "the same as --permission-mode")
 	o.bindRules(f)
+	o.bindHost(f)
 	f.StringVar(&o.tools, "tools", "default", `the built-in tools to offer: names, "default" for all, "" for none`)
 	f.StringVar(&o.onDeny, "on-deny", "continue", "what a denied tool call does to the run: continue or fail")
 	f.StringVar(&o.sessionID, "session-id", "", "the session's id, a UUID that is not in use")
@@ -112,16 +116,21 @@ func (o *options) check() error {
 	switch {
 	case o.partial && o.outputFormat != formatStreamJSON:
 		return fail(ExitUsage, "--include-partial-messages needs --output-format stream-json: other formats have no place for pieces of messages")
-	case o.maxTurns < 0:
+	case o.maxTurns < 0 && o.host.dialect != streamjson.Qwen: // whose SDK says -1 for no limit
 		return fail(ExitUsage, "--max-turns is %d: give a positive number, or 0 for no limit", o.maxTurns)
 	case o.systemPrompt != "" && o.systemPromptFile != "":
 		return fail(ExitUsage, "give --system-prompt or --system-prompt-file, not both")
 	case o.changed("prompt") && o.promptFile != "":
 		return fail(ExitUsage, "give the prompt with --prompt or --prompt-file, not both")
+	case o.skipPermissions && (o.permissionMode != "" || o.approvalMode != ""):
+		return fail(ExitUsage, "--yolo is a permission mode: leave out --permission-mode and --approval-mode")
 	case o.permissionMode != "" && o.approvalMode != "" && o.permissionMode != o.approvalMode:
 		return fail(ExitUsage, "--permission-mode %s and --approval-mode %s contradict each other", o.permissionMode, o.approvalMode)
 	case o.inputFormat == formatStreamJSON && o.hasPrompt():
 		return fail(ExitUsage, "with --input-format stream-json the prompts come on stdin: leave out %s", o.promptSource())
+	}
+	if err := o.checkHost(); err != nil {
+		return err
 	}
 	if o.sessionID != "" {
 		if id, err := uuid.Parse(o.sessionID); err != nil || id.String() != strings.ToLower(o.sessionID) {
@@ -157,6 +166,9 @@ func (o *options) promptSource() string {
 
 // mode returns the permission mode that the flags ask for, "" for none.
 func (o *options) mode() (policy.Mode, error) {
+	if o.skipPermissions {
+		return policy.ModeYolo, nil
+	}
 	name := o.permissionMode
 	if name == "" {
 		name = o.approvalMode

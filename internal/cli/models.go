@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,13 @@ type models struct {
 	catalog *model.Catalog
 	cred    model.Credentials
 	http    *http.Client
-	local   *model.Target // a local server that was found, when nothing is configured
+	// vendor serves names without a provider: all of them when they are forced,
+	// else those that nobody else is known for. Empty: none does.
+	vendor string
+	forced bool
+	betas  []string // of Anthropic's API
+
+	local *model.Target // a local server that was found, when nothing is configured
 	// record, if not nil, is put directly around each adapter.
 	record func(model.Provider) model.Provider
 
@@ -36,10 +43,21 @@ type models struct {
 	built map[string]agent.Model
 }
 
+// modelOptions are what flags say of models.
+type modelOptions struct {
+	vendor string // see models
+	forced bool
+	betas  []string
+	record func(model.Provider) model.Provider // may be nil
+}
+
 // newModels reads what is configured. It looks for a local server, for at most
-// 300 ms, only if nothing is. record may be nil.
-func newModels(ctx context.Context, cio IO, set *settings.Settings, record func(model.Provider) model.Provider) (*models, error) {
-	m := &models{set: set, getenv: cio.Getenv, catalog: model.DefaultCatalog(), record: record, built: map[string]agent.Model{}}
+// 300 ms, only if nothing is.
+func newModels(ctx context.Context, cio IO, set *settings.Settings, o modelOptions) (*models, error) {
+	m := &models{
+		set: set, getenv: cio.Getenv, catalog: model.DefaultCatalog(), built: map[string]agent.Model{},
+		vendor: o.vendor, forced: o.forced, betas: o.betas, record: o.record,
+	}
 	if path := set.String(settings.CatalogFile); path != "" {
 		if err := m.loadCatalog(path); err != nil {
 			return nil, err
@@ -51,7 +69,7 @@ func newModels(ctx context.Context, cio IO, set *settings.Settings, record func(
 	}
 	m.http = client
 	m.cred = m.credentials()
-	_, err = m.catalog.Resolve(set.String(settings.Model), m.cred)
+	_, err = m.target(set.String(settings.Model))
 	if set.String(settings.Model) == "" && errors.Is(err, model.ErrNoCredentials) {
 		if t, perr := model.ProbeLocal(ctx, client); perr == nil {
 			m.local = &t
@@ -190,7 +208,50 @@ func (m *models) target(name string) (model.Target, error) {
 	if name == "" && m.local != nil {
 		return *m.local, nil
 	}
-	return m.catalog.Resolve(name, m.cred)
+	if m.vendor == "" || strings.Contains(name, "/") {
+		return m.catalog.Resolve(name, m.cred)
+	}
+	if m.forced || name == "" && m.hasVendor() {
+		return m.atVendor(name)
+	}
+	t, err := m.catalog.Resolve(name, m.cred)
+	if err != nil && name != "" {
+		if other, verr := m.atVendor(name); verr == nil {
+			return other, nil
+		}
+	}
+	return t, err
+}
+
+// atVendor resolves a name without a provider at m.vendor; "" is the model
+// preferred there.
+func (m *models) atVendor(name string) (model.Target, error) {
+	if name == "" {
+		name = m.preferred()
+	}
+	if name == "" {
+		name = m.catalog.Default(m.vendor)
+	}
+	return m.catalog.Resolve(m.vendor+"/"+name, m.cred)
+}
+
+// hasVendor reports whether m.vendor is set up.
+func (m *models) hasVendor() bool {
+	c := m.cred
+	return m.vendor == "anthropic" && (c.AnthropicKey != "" || c.AnthropicAuthToken != "" || c.AnthropicBaseURL != "")
+}
+
+// preferred is the model that the environment names for m.vendor.
+func (m *models) preferred() string {
+	switch m.vendor {
+	case "openai":
+		return m.cred.OpenAIModel
+	case "anthropic":
+		return m.cred.AnthropicModel
+	case "gemini", "vertex":
+		return m.cred.GeminiModel
+	}
+	return ""
 }
 
 // decorate adds what every adapter gets: a recorder, which sees each attempt
@@ -203,11 +264,40 @@ func (m *models) decorate(p model.Provider) model.Provider {
 	return model.Retry(p, model.RetryOptions{Budget: m.set.Milliseconds(settings.RetryBudgetMs)})
 }
 
+// display is a model's name as shown; "" is the configured one.
+func (m *models) display(name string) string {
+	built, err := m.resolve(name)
+	if err != nil { // it was built when it was set
+		return name
+	}
+	return built.Display
+}
+
+// known lists the models that the catalogue has of the provider in use, the one
+// in use first.
+func (m *models) known(current string) []model.Info {
+	t, err := m.target(cmp.Or(current, m.set.String(settings.Model)))
+	if err != nil {
+		return nil
+	}
+	out := []model.Info{m.catalog.Lookup(t.Vendor, t.Model)}
+	out[0].ID = t.Model
+	for _, info := range m.catalog.Of(t.Vendor) {
+		if info.ID != t.Model {
+			out = append(out, info)
+		}
+	}
+	return out
+}
+
 // provider builds the adapter of a target.
 func (m *models) provider(t model.Target) (model.Provider, error) {
 	headers := http.Header{}
 	for k, v := range m.set.Provider(t.Vendor).Headers {
 		headers.Set(k, v)
+	}
+	if t.Provider == "anthropic" && len(m.betas) > 0 {
+		headers.Set("anthropic-beta", strings.Join(m.betas, ","))
 	}
 	switch t.Provider {
 	case "gemini":

@@ -73,7 +73,7 @@ func (w *wiring) policyFiles() (policy.Policy, error) {
 		if text := policy.Visible(p.String()); p.Fatal {
 			fatal = append(fatal, errors.New(text))
 		} else {
-			fmt.Fprintf(w.cio.Err, "warning: %s\n", text)
+			w.warn(text)
 		}
 	}
 	if len(fatal) > 0 {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/agentcli/agent/internal/tools"
 )
 
 //go:embed prompt.md
@@ -71,9 +73,10 @@ func readStdin(in io.Reader) (string, error) {
 	return string(data), nil
 }
 
-// systemPrompt returns the whole system prompt.
-func (o *options) buildSystemPrompt(dir string, roots []string, now time.Time) (string, error) {
-	base := defaultPrompt + environment(dir, roots, now)
+// buildSystemPrompt returns the whole system prompt, in whose default part tools
+// have their names in the dialect.
+func (o *options) buildSystemPrompt(names *tools.Names, dir string, roots []string, now time.Time) (string, error) {
+	base := names.Text(defaultPrompt) + environment(dir, roots, now)
 	switch {
 	case o.systemPromptFile != "":
 		text, err := readTextFile("--system-prompt-file", o.systemPromptFile)

@@ -14,8 +14,9 @@ import (
 // code. It returns when everything that it started has ended. Signals come by
 // io.Signals.
 func Main(ctx context.Context, io IO, args []string) ExitCode {
-	root := newRoot(io)
-	root.SetArgs(args)
+	root, o := newRootOf(io)
+	o.host = readHostArgs(args, io.Getenv, longFlags(root))
+	root.SetArgs(o.host.args)
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
 	root.SetIn(io.In)
@@ -50,7 +51,19 @@ type endedError struct{ code ExitCode }
 
 func (e *endedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
+// longFlags finds the main command's flags by name or alias.
+func longFlags(root *cobra.Command) func(name string) *pflag.Flag {
+	root.InitDefaultHelpFlag()
+	return root.Flags().Lookup
+}
+
 func newRoot(io IO) *cobra.Command {
+	root, _ := newRootOf(io)
+	return root
+}
+
+// newRootOf returns the main command and the options that its flags fill.
+func newRootOf(io IO) (*cobra.Command, *options) {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "agent [flags] [prompt]",
@@ -75,7 +88,7 @@ runs what your prompt asks for, with the model of your choice.
 	cmd.CompletionOptions.HiddenDefaultCmd = false
 	cmd.AddCommand(group(newConfigCmd(io)), group(newModelCmd(io)), group(newPolicyCmd(io)))
 	cmd.AddCommand(group(newProtocolCmd(io)))
-	return cmd
+	return cmd, o
 }
 
 // group makes a command that only has others beneath it: alone it shows its
@@ -91,6 +104,13 @@ var flagAliases = map[string]string{
 	"allowedTools":    "allowed-tools",
 	"disallowedTools": "disallowed-tools",
 	"print":           "prompt",
+
+	// the Claude Agent SDKs'
+	"debug-to-stderr": "debug",
+
+	// qwen's SDK's
+	"max-session-turns": "max-turns",
+	"exclude-tools":     "disallowed-tools",
 }
 
 func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -61,12 +61,17 @@ func runHeadless(ctx context.Context, cio IO, o *options) error {
 	defer cio.onSignal(cancel)()
 
 	out := streamjson.NewWriter(cio.Out, streamjson.WriterOptions{})
-	w, err := newWiring(ctx, cio, o, policy.Nobody{})
+	asker := policy.Asker(policy.Nobody{})
+	if o.inputFormat == formatStreamJSON {
+		asker = newHost(o)
+	}
+	w, err := newWiring(ctx, cio, o, asker)
 	if err == nil {
 		defer w.close()
 		err = runSession(ctx, cancel, cio, o, w, out)
 	} else {
 		startFailed(o, out, err)
+		err = o.hostError(err)
 	}
 	if derr := drain(ctx, out); derr != nil && stopCode(ctx) == 0 {
 		fmt.Fprintf(cio.Err, "error: %v\n", derr)
@@ -80,22 +85,28 @@ func runHeadless(ctx context.Context, cio IO, o *options) error {
 
 // runSession runs one session to its end and says what the exit code is.
 func runSession(ctx context.Context, cancel context.CancelCauseFunc, cio IO, o *options, w *wiring, out *streamjson.Writer) error {
-	cfg := session.Config{Log: w.log}
+	conv, err := w.conversation()
+	if err != nil {
+		startFailed(o, out, err)
+		return o.hostError(err)
+	}
+	cfg := session.Config{Conversation: conv, Log: w.log, Watch: w.watch.see, Lenient: o.hosted()}
 	cfg.Out = w.protocol.output(out)
 	cfg.Projector = projector(cio, o, w.facts(), cfg.Out)
-	if o.inputFormat == formatStreamJSON {
+	if w.host != nil {
 		in := newStdin(w.protocol.input(cio.In))
 		cfg.Lines, cfg.Unblock = streamjson.NewReader(in, 0), in.Unblock
-		cfg.Conversation = w.conversation()
+		cfg.Control = w.host.disp
+		w.host.attach(w, conv, cfg.Out)
+		defer w.host.beat(ctx)()
 	} else {
 		prompt, err := o.readPrompt(cio.In, cio.InTTY)
 		if err != nil {
 			startFailed(o, out, err)
 			return err
 		}
-		cfg.Conversation = w.conversation()
-		cfg.Conversation.Submit(agent.Input{Blocks: []model.Block{model.Text{Text: prompt}}})
-		cfg.Conversation.CloseInput()
+		conv.Submit(agent.Input{Blocks: []model.Block{model.Text{Text: prompt}}})
+		conv.CloseInput()
 	}
 	watched := make(chan struct{})
 	go func() { // ends when the output closes or the session is over
@@ -107,12 +118,18 @@ func runSession(ctx context.Context, cancel context.CancelCauseFunc, cio IO, o *
 	}()
 	end := session.Run(ctx, cfg)
 	close(watched)
-	return outcome(end, cfg.Conversation)
+	return outcome(o, end, cfg.Conversation)
 }
 
 // outcome turns how a session ended into the error with its exit code.
-func outcome(end session.Outcome, c *agent.Conversation) error {
+func outcome(o *options, end session.Outcome, c *agent.Conversation) error {
 	code := ExitOK
+	if o.hosted() {
+		if code = o.hostCode(end.Last); code != ExitOK {
+			return &endedError{code}
+		}
+		return nil
+	}
 	if end.Turns > 0 {
 		code = resultCode(end.Last)
 	}
@@ -129,13 +146,16 @@ func outcome(end session.Outcome, c *agent.Conversation) error {
 }
 
 func projector(cio IO, o *options, facts *session.Facts, out session.Output) session.Projector {
+	format := session.FormatText
 	switch o.outputFormat {
 	case formatStreamJSON:
-		return &session.Native{Facts: facts, Out: out, Partial: o.partial}
+		format = session.FormatStream
 	case formatJSON:
-		return &session.JSON{Facts: facts, Out: out}
+		format = session.FormatJSON
 	}
-	return &session.Text{Out: out, Err: cio.Err}
+	return session.NewProjector(session.ProjectorOptions{
+		Format: format, Facts: facts, Out: out, Err: cio.Err, Partial: o.partial, Replay: o.replayUser,
+	})
 }
 
 // startFailed tells a consumer of JSON why there will be no turn.
@@ -147,10 +167,19 @@ func startFailed(o *options, out *streamjson.Writer, err error) {
 	if id == "" {
 		id = uuid.NewString()
 	}
-	facts := &session.Facts{SessionID: id, Ledger: new(usage.Ledger)}
-	_ = out.Send(facts.Result(agent.Result{ // drain reports a closed output
+	format := session.FormatStream
+	if o.outputFormat == formatJSON {
+		format = session.FormatJSON
+	}
+	p := session.NewProjector(session.ProjectorOptions{
+		Format: format, Out: out, Facts: &session.Facts{Dialect: o.host.dialect, SessionID: id, Ledger: new(usage.Ledger)},
+	})
+	p.Event(context.Background(), agent.Origin{}, &agent.TurnEnded{Result: agent.Result{ // drain reports a closed output
 		Subtype: agent.ErrorDuringExecution, IsError: true, Terminal: agent.BadInput, Errors: []string{err.Error()}, Err: err,
-	}))
+	}})
+	if c, ok := p.(session.Closer); ok {
+		c.Close()
+	}
 }
 
 // drain waits until everything is written, however slow the reader is; once the

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/sandbox"
 	"github.com/agentcli/agent/internal/settings"
+	"github.com/agentcli/agent/internal/streamjson"
 	"github.com/agentcli/agent/internal/tools"
 )
 
@@ -36,11 +39,11 @@ func (w *wiring) newToolset() (*toolset, error) {
 	list = append(list, w.newShell(t)...)
 	list = append(list, w.newFetch(), tools.NewTodoWrite(new(tools.TodoList)), tools.NewAskUser(w.asker))
 	t.all = tools.NewRegistry(list...)
-	t.registry, err = w.offered(t.all)
-	if err != nil {
+	if err := w.chooseTools(t.all); err != nil {
 		t.close()
 		return nil, err
 	}
+	t.registry = t.all.Filter(w.wanted)
 	return t, nil
 }
 
@@ -59,29 +62,64 @@ func (w *wiring) newFetch() tools.Tool {
 	})
 }
 
-// offered leaves the tools that --tools names and no rule denies.
-func (w *wiring) offered(all *tools.Registry) (*tools.Registry, error) {
-	wanted := func(string) bool { return true }
-	if w.o.tools != "default" {
-		names, err := toolNames(w.o.tools, all)
-		if err != nil {
-			return nil, err
+// chooseTools reads which built-in tools are wanted.
+func (w *wiring) chooseTools(all *tools.Registry) error {
+	var names map[string]bool
+	switch {
+	case len(w.o.coreTools) > 0:
+		names = map[string]bool{}
+		for _, list := range w.o.coreTools {
+			for _, text := range policy.SplitRules(list) {
+				text, _, _ = strings.Cut(text, "(")
+				names[policy.CanonicalTool(text)] = true
+			}
 		}
-		wanted = func(name string) bool { return names[name] }
+		for _, support := range supportTools {
+			names[support] = true
+		}
+	case w.o.tools != "default":
+		var err error
+		if names, err = w.namedTools(all); err != nil {
+			return err
+		}
 	}
-	return all.Filter(func(s tools.Spec) bool { return wanted(s.Name) && !w.engine.Denied(w.callFacts(s)) }), nil
+	w.chosen = names
+	return nil
 }
 
-func toolNames(list string, all *tools.Registry) (map[string]bool, error) {
+// supportTools serve the agent itself; --core-tools leaves them.
+var supportTools = []string{"agent", "tool_search", "task_stop", "task_output", "ask_user", "skill"}
+
+// laterTools are built-in tools that come to the registry later on.
+var laterTools = []string{"agent", "tool_search", "enter_plan_mode", "exit_plan_mode", "list_mcp_resources", "read_mcp_resource"}
+
+// namedTools are the tools that --tools names. One that isn't there is an error,
+// but not to a published SDK: its users name those of other programs too.
+func (w *wiring) namedTools(all *tools.Registry) (map[string]bool, error) {
 	names := map[string]bool{}
-	for _, text := range policy.SplitRules(list) {
+	for _, text := range policy.SplitRules(w.o.tools) {
 		name := policy.CanonicalTool(text)
-		if _, ok := all.Lookup(name); !ok {
-			return nil, fail(ExitUsage, "--tools: there is no tool %q: the tools are %s", text, strings.Join(specNames(all), ", "))
+		if _, ok := all.Lookup(name); !ok && !slices.Contains(laterTools, name) && !w.o.hosted() {
+			return nil, fail(ExitUsage, "--tools: there is no tool %q: the tools are %s", text, strings.Join(append(specNames(all), laterTools...), ", "))
 		}
 		names[name] = true
 	}
 	return names, nil
+}
+
+// wanted reports whether flags and rules leave a tool to the model. Tools of MCP
+// servers are wanted with the server.
+func (w *wiring) wanted(s tools.Spec) bool {
+	if w.chosen != nil && s.Server == "" && !w.chosen[s.Name] {
+		return false
+	}
+	if s.Name == "ask_user" && w.host != nil && w.o.host.dialect == streamjson.Claude && !w.host.answers() {
+		return false // nobody there can answer, and nobody will come
+	}
+	if w.o.hostedBy(streamjson.Qwen) && (s.Name == "enter_plan_mode" || s.Name == "exit_plan_mode") {
+		return false // its SDK has no answer to a plan
+	}
+	return !w.engine.Denied(w.callFacts(s))
 }
 
 func specNames(r *tools.Registry) []string {
@@ -90,6 +128,11 @@ func specNames(r *tools.Registry) []string {
 		out = append(out, t.Spec().Name)
 	}
 	return out
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // close ends the background tasks and lets go of the folders.

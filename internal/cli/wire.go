@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,18 +10,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/cli/version"
+	"github.com/agentcli/agent/internal/command"
+	"github.com/agentcli/agent/internal/hooks"
+	"github.com/agentcli/agent/internal/mcp"
 	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/model/scripted"
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/sandbox"
 	"github.com/agentcli/agent/internal/session"
 	"github.com/agentcli/agent/internal/settings"
+	"github.com/agentcli/agent/internal/streamjson"
+	"github.com/agentcli/agent/internal/tools"
 	"github.com/agentcli/agent/internal/transcript"
 	"github.com/agentcli/agent/internal/usage"
 )
@@ -33,6 +40,7 @@ type wiring struct {
 	log       *slog.Logger
 	set       *settings.Settings
 	dirs      settings.Dirs
+	skip      []settings.Layer // files that don't count
 	models    *models
 	toolset   *toolset
 	engine    *policy.Engine
@@ -43,16 +51,37 @@ type wiring struct {
 	asker     policy.Asker
 	ledger    *usage.Ledger
 	trans     *transcript.Writer // nil: nothing is kept
+	sessions  transcript.Options // of this run's transcripts
 	system    string
 	spill     *spill
-	protocol  *protocolLog // --record-protocol; nil without
+	host      *host        // nil: no JSON lines on stdin
+	names     *tools.Names // of tools and parameters in the dialect
+	conv      *agent.Conversation
+	perms     *permissions
+	hooks     *hooks.Runner
+	agents    *agents
+	chosen    map[string]bool // built-in tools that flags name; nil: all
+	servers   *mcp.Manager
+	commands  *command.Registry
+	files     *tools.FileNames
+	watch     *watch
+	given     map[string]string // string values of --settings that only hosts know
+	clearing  atomic.Bool       // a command wants the conversation to begin anew
+	protocol  *protocolLog      // --record-protocol; nil without
+
+	pathOf      func(sessionID string) string // of a transcript
+	agentPathOf func(sessionID, agentID string) string
 
 	closers []func()
 }
 
 // newWiring puts a run together. On an error nothing is left open.
 func newWiring(ctx context.Context, cio IO, o *options, asker policy.Asker) (_ *wiring, err error) {
-	w := &wiring{cio: cio, o: o, asker: asker, ledger: new(usage.Ledger), sessionID: o.sessionID}
+	w := &wiring{
+		cio: cio, o: o, asker: asker, ledger: new(usage.Ledger), sessionID: o.sessionID,
+		names: tools.NewNames(string(o.host.dialect)), watch: newWatch(),
+	}
+	w.host, _ = asker.(*host)
 	defer func() {
 		if err != nil {
 			w.close()
@@ -66,8 +95,12 @@ func newWiring(ctx context.Context, cio IO, o *options, asker policy.Asker) (_ *
 		return nil, err
 	}
 	w.log, w.closers = log, append(w.closers, closeLog)
+	if len(o.host.dropped) > 0 {
+		log.Info("passed over flags that are not known here", "flags", o.host.dropped)
+	}
 	for _, step := range []func(context.Context) error{
-		w.loadSettings, w.buildModels, w.buildPolicy, w.buildTools, w.buildPrompt, w.buildTranscript, w.buildProtocolLog,
+		w.loadSettings, w.buildModels, w.buildPolicy, w.buildTools, w.buildHooks, w.buildServers, w.loadAgents, w.buildCommands,
+		w.buildPrompt, w.buildTranscript, w.buildProtocolLog,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -106,18 +139,34 @@ func (w *wiring) loadSettings(context.Context) error {
 	if more := w.o.dirs(); len(more) > 0 {
 		flags[settings.AdditionalDirectories] = more
 	}
-	set, err := loadSettings(w.cio, dirs, flags)
+	given, restrict, err := w.o.documents(w.cio.Dir)
+	if err != nil {
+		return err
+	}
+	w.skip = w.o.skippedLayers()
+	set, err := loadSettings(w.cio, settings.LoadOptions{
+		Dirs: dirs, Flags: flags, Skip: w.skip, Given: given, Restrict: restrict,
+	}, w.warn)
 	w.set, w.dirs = set, dirs
 	return err
 }
 
+// warn shows the user what has no effect; a published SDK's user finds it in
+// the debug log.
+func (w *wiring) warn(text string) {
+	if w.o.hosted() {
+		w.log.Warn(text)
+		return
+	}
+	fmt.Fprintf(w.cio.Err, "warning: %s\n", text)
+}
+
 // loadSettings loads all layers and shows what has no effect.
-func loadSettings(cio IO, dirs settings.Dirs, flags map[string]any) (*settings.Settings, error) {
-	set, warnings, err := settings.Load(settings.LoadOptions{
-		Dirs: dirs, Root: settings.FindRoot(cio.Dir), ManagedFile: settings.ManagedFile, Flags: flags,
-	})
+func loadSettings(cio IO, o settings.LoadOptions, warn func(string)) (*settings.Settings, error) {
+	o.Root, o.ManagedFile = settings.FindRoot(cio.Dir), settings.ManagedFile
+	set, warnings, err := settings.Load(o)
 	for _, warning := range warnings {
-		fmt.Fprintf(cio.Err, "warning: %s\n", warning)
+		warn(warning.String())
 	}
 	if err != nil {
 		return nil, fail(ExitSettings, "settings: %w", err)
@@ -130,7 +179,14 @@ func (w *wiring) buildModels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := newModels(ctx, w.cio, w.set, record)
+	o := modelOptions{betas: w.o.betas, record: record}
+	switch {
+	case w.o.authType != "":
+		o.vendor, o.forced = authTypes[w.o.authType], true
+	case w.o.host.dialect == streamjson.Claude:
+		o.vendor = "anthropic"
+	}
+	m, err := newModels(ctx, w.cio, w.set, o)
 	if err != nil {
 		return err
 	}
@@ -175,9 +231,9 @@ func (w *wiring) buildPolicy(context.Context) error {
 	if err != nil {
 		return err
 	}
-	rules, warnings, err := settings.Rules(w.set, settings.RuleOptions{Dirs: w.dirs, Root: settings.FindRoot(w.cio.Dir)})
+	rules, warnings, err := settings.Rules(w.set, settings.RuleOptions{Dirs: w.dirs, Root: settings.FindRoot(w.cio.Dir), Skip: w.skip})
 	for _, warning := range warnings {
-		fmt.Fprintf(w.cio.Err, "warning: %s\n", warning)
+		w.warn(warning.String())
 	}
 	if err != nil {
 		return fail(ExitSettings, "settings: %w", err)
@@ -201,7 +257,7 @@ func (w *wiring) buildTools(context.Context) error {
 }
 
 func (w *wiring) buildPrompt(context.Context) (err error) {
-	w.system, err = w.o.buildSystemPrompt(w.cio.Dir, w.toolset.roots.All(), time.Now())
+	w.system, err = w.o.buildSystemPrompt(w.names, w.cio.Dir, w.toolset.roots.All(), time.Now())
 	return err
 }
 
@@ -213,30 +269,6 @@ func (w *wiring) stateDir(elem ...string) string {
 		base = filepath.Join(os.TempDir(), fmt.Sprintf("agent-%d", os.Getuid()))
 	}
 	return filepath.Join(append([]string{base}, elem...)...)
-}
-
-func (w *wiring) buildTranscript(context.Context) error {
-	dir, err := w.dirs.SessionsDir()
-	if err != nil {
-		fmt.Fprintf(w.cio.Err, "warning: the conversation is not kept: %v\n", err)
-		return nil
-	}
-	t, err := transcript.New(transcript.Options{
-		Path: transcript.Path(dir, w.cio.Dir, w.sessionID), SessionID: w.sessionID,
-		Cwd: w.cio.Dir, Version: version.Own, GitBranch: gitBranch(settings.FindRoot(w.cio.Dir)),
-	})
-	switch {
-	case errors.Is(err, transcript.ErrExists):
-		return fail(ExitInput, "--session-id: %w", err)
-	case err != nil:
-		return fail(ExitUnwritable, "%w", err)
-	}
-	w.trans, w.closers = t, append(w.closers, func() {
-		if err := t.Close(); err != nil {
-			w.log.Error("closing the transcript", "error", err)
-		}
-	})
-	return nil
 }
 
 // gitBranch reads the current branch without running git, whose configuration
@@ -254,23 +286,57 @@ func gitBranch(root string) string {
 }
 
 // conversation makes the conversation of this run.
-func (w *wiring) conversation() *agent.Conversation {
+func (w *wiring) conversation() (*agent.Conversation, error) {
 	check := &checkers{runner: sandbox.New(), env: w.cio.Env, log: w.log, history: agent.HistoryOf}
-	return agent.New(w.agentConfig(check))
+	w.perms = &permissions{w: w}
+	w.conv = agent.New(w.agentConfig(check))
+	w.perms.conv = w.conv
+	if w.o.jsonSchema != "" {
+		if err := w.conv.SetSchema([]byte(w.o.jsonSchema)); err != nil {
+			return nil, fail(ExitUsage, "--json-schema: %w", err)
+		}
+	}
+	return w.conv, nil
 }
 
 func (w *wiring) agentConfig(check *checkers) agent.Config {
 	c := agent.Config{
-		SessionID: w.sessionID, Resolve: w.models.resolve, System: w.system, Tools: w.toolset.registry,
+		SessionID: w.sessionID, Resolve: w.models.resolve, System: w.system, Tools: w.toolset.registry, Names: w.names,
 		Policy: w.engine, Facts: w.place, Mode: w.set.Mode(), Asker: w.asker, Ledger: w.ledger,
-		MaxTurns: w.set.Int(settings.MaxTurns), FailOnDenial: w.o.onDeny == "fail", Log: w.log, Spill: w.spill.keep,
+		Check: check.judge, Save: w.saveRule, Apply: w.perms.apply, Words: w.o.words(),
+		MaxTurns: w.set.Int(settings.MaxTurns), MaxBudgetUSD: w.o.maxBudget, FailOnDenial: w.o.onDeny == "fail",
+		ThinkingBudget: w.o.thinkingBudget(), Effort: model.Effort(w.o.effort), Fallback: w.o.fallback,
+		Expand: w.expand, Prepare: w.waitForServers, Hooks: w.hooks, HookEvents: w.o.hookEvents,
+		Tasks: w.toolset.tasks, MaxDepth: w.o.maxDepth, WaitForTasks: w.o.host.dialect == streamjson.Qwen, SubSystem: w.subSystem,
+		Log: w.log, Spill: w.spill.keep,
+	}
+	if w.host != nil {
+		c.Interactive = w.host.answers
 	}
 	if w.trans != nil {
-		c.Transcript = w.trans
+		c.Transcript, c.TranscriptPath = w.trans, w.trans.Path()
+		c.Reopen, c.SubTranscript = w.reopen, w.subTranscript
 	}
-	c.Check = check.judge
-	c.Save = w.saveRule
 	return c
+}
+
+// waitForServers gives MCP servers time to come before the model is asked.
+func (w *wiring) waitForServers(ctx context.Context) {
+	if late := w.servers.Wait(ctx, 0); len(late) > 0 {
+		w.log.Warn("MCP servers are not there yet: the model is asked without their tools", "servers", late)
+	}
+}
+
+// subSystem is the system prompt of a sub-agent: its own, and where it works.
+func (w *wiring) subSystem(prompt string) string {
+	return prompt + "\n" + environment(w.cio.Dir, w.toolset.roots.All(), time.Now())
+}
+
+func (w *wiring) buildHooks(context.Context) error {
+	if w.host != nil {
+		w.hooks = hooks.New(w.host.disp.Hook(), w.log)
+	}
+	return nil
 }
 
 // saveRule keeps a rule that the user approved for longer than this run.
@@ -279,7 +345,7 @@ func (w *wiring) saveRule(scope policy.Scope, r policy.Rule) error {
 	if scope == policy.ScopeUser {
 		layer = settings.User
 	}
-	file, err := settings.SaveRules(settings.SaveOptions{Dirs: w.dirs, Root: settings.FindRoot(w.cio.Dir), Scope: layer}, []policy.Rule{r})
+	file, err := settings.SaveRules(w.saveOptions(layer), []policy.Rule{r})
 	if err == nil {
 		w.log.Info("a rule was saved", "rule", r.Text, "file", file)
 	}
@@ -287,12 +353,35 @@ func (w *wiring) saveRule(scope policy.Scope, r policy.Rule) error {
 }
 
 func (w *wiring) facts() *session.Facts {
-	f := &session.Facts{
-		SessionID: w.sessionID, Cwd: w.cio.Dir, KeySource: w.models.keySource(), Version: version.Own,
+	return &session.Facts{
+		Dialect: w.o.host.dialect, SessionID: w.sessionID, Cwd: w.cio.Dir, KeySource: w.models.keySource(), Version: version.Own,
 		Ledger: w.ledger, PID: os.Getpid(), Spill: w.spill.keep, MaxFrame: w.set.Int(settings.MaxFrameBytes),
+		Tools: w.toolNames, MCPServers: w.mcpServers, SlashCommands: w.commandNames, Agents: w.agents.names,
+		OutputStyle: w.outputStyle, Capabilities: []string{"interrupt_receipt_v1", "interrupt_cancel_queued_v1"},
+		ForwardText: w.forwardsText,
 	}
-	f.Tools = func() []string { return specNames(w.toolset.registry) }
-	return f
+}
+
+// toolNames are the names of the tools that the model is offered.
+func (w *wiring) toolNames() []string {
+	var out []string
+	for _, t := range w.toolset.registry.All() {
+		out = append(out, w.names.Tool(t.Spec().Name))
+	}
+	return out
+}
+
+func (w *wiring) forwardsText() bool {
+	return w.o.subagentText || w.host != nil && w.host.forward.Load()
+}
+
+// outputStyle is what Claude's settings say; hosts expect it back, whatever it
+// is.
+func (w *wiring) outputStyle() string {
+	if w.o.host.dialect != streamjson.Claude {
+		return ""
+	}
+	return cmp.Or(w.given["outputStyle"], settings.ClaudeString(settings.RuleOptions{Dirs: w.dirs, Root: settings.FindRoot(w.cio.Dir), Skip: w.skip}, "outputStyle"))
 }
 
 // modelName is the name of the model to start with.

@@ -1,0 +1,340 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentcli/agent/internal/agent"
+	"github.com/agentcli/agent/internal/cli/version"
+	"github.com/agentcli/agent/internal/control"
+	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/session"
+	"github.com/agentcli/agent/internal/streamjson"
+	"github.com/agentcli/agent/internal/tools"
+)
+
+// host is the program that spawned us, as the rest of a run sees it: it joins
+// the control plane to the conversation and what that works with. It is made
+// before the wiring, which asks it, and completed by attach.
+type host struct {
+	o    *options
+	out  lateOutput
+	disp *control.Dispatcher
+
+	// spoken is set once the host sent initialize: it answers questions.
+	spoken  atomic.Bool
+	waiting atomic.Int32 // open questions
+	forward atomic.Bool  // it wants the texts of sub-agents
+
+	// Set by attach, before the first line is read.
+	w    *wiring
+	conv *agent.Conversation
+}
+
+// lateOutput is an output that is known only after those who write to it.
+type lateOutput struct{ to session.Output }
+
+// Send implements control.Output.
+func (l *lateOutput) Send(m streamjson.Message) error { return l.to.Send(m) }
+
+// newHost makes the host of a run with JSON lines on stdin.
+func newHost(o *options) *host {
+	h := &host{o: o}
+	h.disp = control.New(control.Config{
+		Dialect: o.host.dialect, Out: &h.out, Names: outward{tools.NewNames(string(o.host.dialect))},
+	})
+	return h
+}
+
+// outward gives the control plane names of tools and parameters.
+type outward struct{ *tools.Names }
+
+// attach completes the host. Nothing may have been read before.
+func (h *host) attach(w *wiring, conv *agent.Conversation, out session.Output) {
+	h.w, h.conv, h.out.to = w, conv, out
+	h.disp.SetLog(w.log)
+	h.disp.Attach(control.Effects{
+		Session: h, Conversation: h, Thinking: h, Continuation: h, Judge: h, Hooks: h,
+		Servers: h, ServerAdmin: h, Commands: h, Hints: h, Models: h, Usage: h, Tasks: h, Settings: h, Health: h,
+	})
+}
+
+// answers reports whether the host answers questions.
+func (h *host) answers() bool {
+	switch {
+	case h.o.prompts == "none":
+		return false
+	case h.o.promptTool != "":
+		return true
+	case h.o.host.dialect == streamjson.Claude:
+		return false
+	}
+	return h.spoken.Load()
+}
+
+// Ask implements policy.Asker.
+func (h *host) Ask(ctx context.Context, q policy.Question) (policy.Answer, error) {
+	if !h.answers() {
+		return policy.Answer{}, policy.ErrNoUser
+	}
+	h.waiting.Add(1)
+	defer h.waiting.Add(-1)
+	if server, tool, ok := promptTool(h.o.promptTool); ok {
+		return h.w.askTool(ctx, server, tool, q)
+	}
+	return h.disp.Permission().Ask(ctx, q)
+}
+
+// Initialize implements control.Session. What can be wrong is looked at before
+// anything is changed.
+func (h *host) Initialize(_ context.Context, in *control.Initialize) error {
+	list, err := sessionAgents(in.Raw)
+	if err != nil {
+		return err
+	}
+	servers, err := h.w.parseServers(in.MCPServers)
+	if err != nil {
+		return err
+	}
+	if in.JSONSchema != nil {
+		if err := h.conv.SetSchema(in.JSONSchema); err != nil {
+			return fmt.Errorf("jsonSchema: %w", err)
+		}
+	}
+	if in.SystemPrompt != nil || in.AppendPrompt != "" {
+		h.conv.SetSystem(joinPrompt(orDefault(in.SystemPrompt, h.w.system), in.AppendPrompt))
+	}
+	if in.Agents != nil {
+		h.w.agents.setSession(list)
+	}
+	h.w.hooks.SetTimeout(hookTimeout(in.Raw))
+	h.w.addServers("dynamic", servers)
+	h.w.addTunnelled(in.SDKServers)
+	h.forward.Store(in.ForwardSubagentText)
+	h.spoken.Store(true)
+	return nil
+}
+
+// hookTimeout is how long an initialize request lets hooks take; 0 is the
+// default.
+func hookTimeout(raw json.RawMessage) time.Duration {
+	var in struct {
+		Timeout struct {
+			Hook float64 `json:"hook"` // milliseconds
+		} `json:"timeout"`
+	}
+	if json.Unmarshal(raw, &in) != nil { // control read it
+		return 0
+	}
+	return time.Duration(in.Timeout.Hook * float64(time.Millisecond))
+}
+
+func orDefault(s *string, def string) string {
+	if s != nil {
+		return *s
+	}
+	return def
+}
+
+func joinPrompt(base, more string) string {
+	if base != "" && more != "" {
+		base += "\n\n"
+	}
+	return base + more
+}
+
+// sessionAgents are the agents that an initialize request defines.
+func sessionAgents(raw json.RawMessage) ([]agent.Definition, error) {
+	var in struct {
+		Agents json.RawMessage `json:"agents"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil || in.Agents == nil {
+		return nil, err
+	}
+	return agent.ParseDefinitions(in.Agents)
+}
+
+// Describe implements control.Session.
+func (h *host) Describe() control.Description {
+	d := control.Description{
+		SessionID: h.conv.SessionID(), Version: version.Wire, Model: h.w.models.display(h.conv.Model()), Mode: h.conv.Mode(),
+		Tools: h.w.toolNames(), OutputStyle: h.w.outputStyle(), Account: control.Account{APIKeySource: h.w.models.keySource()},
+	}
+	for _, a := range h.w.agents.list() {
+		d.Agents = append(d.Agents, control.AgentInfo{Name: a.Name, Description: a.Description, Model: a.Model})
+	}
+	return d
+}
+
+// Interrupt implements control.Conversation.
+func (h *host) Interrupt(cancelQueued bool, receipt func(control.Interrupted)) {
+	h.conv.InterruptAfter(agent.ErrInterrupted, cancelQueued, func(queued, cancelled []string) {
+		receipt(control.Interrupted{StillQueued: queued, Cancelled: cancelled})
+	})
+}
+
+// SetModel implements control.Conversation.
+func (h *host) SetModel(_ context.Context, name string) (string, error) {
+	if _, err := h.conv.SetModel(name); err != nil {
+		return "", fmt.Errorf("model %q can't be set, the old one stays: %w", name, messageOf(err))
+	}
+	return h.w.models.display(name), nil
+}
+
+// SetMode implements control.Conversation.
+func (h *host) SetMode(m policy.Mode) error {
+	h.conv.SetMode(m)
+	return nil
+}
+
+// SetThinking implements control.Thinking.
+func (h *host) SetThinking(tokens *int, _ string) error {
+	h.conv.SetThinking(thinkingBudget(tokens))
+	return nil
+}
+
+// thinkingBudget is a limit of tokens as model requests have it.
+func thinkingBudget(tokens *int) int {
+	switch {
+	case tokens == nil:
+		return 0
+	case *tokens == 0:
+		return -1
+	}
+	return *tokens
+}
+
+// SetEffort implements control.Thinking.
+func (h *host) SetEffort(effort string) (bool, error) {
+	e, err := model.ParseEffort(effort)
+	if err != nil {
+		return false, err
+	}
+	return h.conv.SetEffort(e), nil
+}
+
+// ContinueLast implements control.Continuation.
+func (h *host) ContinueLast(receipt func(accepted bool, interruption string)) error {
+	h.conv.ContinueLast(func(accepted bool, how agent.Interruption) { receipt(accepted, string(how)) })
+	return nil
+}
+
+// Judge implements control.Judge: a call is judged by the same engine, and the
+// same facts, as the conversation's own.
+func (h *host) Judge(_ context.Context, c control.ToolCall) policy.Decision {
+	f, err := h.facts(c)
+	if err != nil {
+		return policy.Decision{Behavior: policy.Deny, Why: policy.WhyHard, Reason: err.Error()}
+	}
+	return h.conv.Judge(f)
+}
+
+// Suggest implements control.Judge.
+func (h *host) Suggest(c control.ToolCall) []policy.Suggestion {
+	f, err := h.facts(c)
+	if err != nil {
+		return nil
+	}
+	return policy.Suggest(f, h.w.engine.Always(f))
+}
+
+func (h *host) facts(c control.ToolCall) (policy.Facts, error) {
+	tool, ok := h.w.toolset.registry.Lookup(c.Tool)
+	if !ok {
+		return policy.Facts{}, fmt.Errorf("there is no tool named %q", c.Tool)
+	}
+	input := c.Input
+	if len(input) == 0 {
+		input = json.RawMessage("{}")
+	}
+	return agent.CallFacts(h.conv.Facts(), tool.Spec(), input)
+}
+
+// StopTask implements control.Tasks.
+func (h *host) StopTask(_ context.Context, id string, receipt func()) error {
+	if slices.ContainsFunc(h.w.toolset.tasks.List(), func(t tools.TaskInfo) bool { return t.ID == id }) {
+		receipt()
+	}
+	return h.conv.StopTask(id)
+}
+
+// Health implements control.Health.
+func (h *host) Health() control.Pulse {
+	p := control.Pulse{Uptime: time.Since(h.w.watch.begin), Turn: "idle", LastEvent: h.w.watch.sinceLast(), RSS: residentBytes()}
+	switch {
+	case h.waiting.Load() > 0:
+		p.Turn = "waiting"
+	case h.conv.Busy():
+		p.Turn = "running"
+	}
+	return p
+}
+
+// beat sends a heartbeat line as often as --heartbeat says, until the function
+// that it returns is called.
+func (h *host) beat(ctx context.Context) (stop func()) {
+	if h.o.heartbeat == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() { // ends with stop
+		defer close(over)
+		tick := time.NewTicker(time.Duration(h.o.heartbeat) * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				h.sendPulse()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
+}
+
+func (h *host) sendPulse() {
+	p := h.disp.System().Pulse()
+	extra, err := json.Marshal(map[string]any{"uptime_ms": p.UptimeMS, "turn": p.Turn, "last_event_ms": p.LastEventMS, "rss_bytes": p.RSSBytes})
+	if err != nil { // numbers and a word
+		return
+	}
+	_ = h.out.Send(&streamjson.System{ // the Output reports a consumer that went away
+		Subtype: p.Subtype, SessionID: h.conv.SessionID(), UUID: streamjson.NewUUID(), Extra: extra,
+	})
+}
+
+// words phrase denials as qwen's SDK expects them.
+func (o *options) words() agent.Words {
+	if o.host.dialect != streamjson.Qwen {
+		return agent.Words{}
+	}
+	cancelled := func(reason string) string { return "[Operation Cancelled] Reason: " + reason }
+	return agent.Words{
+		HostDenied: func(_, message string) string {
+			if message == "" {
+				message = "User did not allow this call."
+			}
+			return cancelled(message)
+		},
+		Unanswered: func(_ string, err error) string {
+			if errors.Is(err, agent.ErrInterrupted) {
+				err = errors.New("Request aborted") //nolint:staticcheck // the protocol's words
+			}
+			return cancelled("Error: " + err.Error())
+		},
+		Interrupted: func(string) string {
+			return cancelled("User intentionally cancelled. Stop and await further instructions; do not retry.")
+		},
+	}
+}

@@ -1,0 +1,302 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentcli/agent/internal/cli/version"
+	"github.com/agentcli/agent/internal/control"
+	"github.com/agentcli/agent/internal/mcp"
+	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/settings"
+	"github.com/agentcli/agent/internal/streamjson"
+	"github.com/agentcli/agent/internal/tools"
+)
+
+// serversGrace bounds the goodbye of MCP servers at the end of a run.
+const serversGrace = 3 * time.Second
+
+// serverSet is MCP servers that were read, with those whose configuration is
+// wrong.
+type serverSet struct {
+	list []mcp.Config
+	bad  map[string]error
+}
+
+// buildServers makes the owner of the MCP servers and starts those that flags
+// and settings name. Nothing is waited for.
+func (w *wiring) buildServers(context.Context) error {
+	o := mcp.Options{
+		Log: w.log, HTTP: w.models.http.Transport, Env: w.cio.Env, Dir: w.cio.Dir, Roots: w.toolset.roots.All,
+		TrustTunnelled: w.o.host.dialect == streamjson.Qwen,
+		ClientName:     "agent", ClientVersion: version.Own, OnTools: w.serverTools,
+	}
+	if w.host != nil {
+		o.Tunnel = w.host.disp.SDKMCP()
+	}
+	w.servers = mcp.New(o)
+	w.closers = append(w.closers, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), serversGrace)
+		defer cancel()
+		if err := w.servers.Close(ctx); err != nil {
+			w.log.Warn("an MCP server does not end", "error", err)
+		}
+	})
+	return w.startServers()
+}
+
+// startServers starts the servers of flags and settings.
+func (w *wiring) startServers() error {
+	for _, given := range w.o.mcpConfig {
+		data := []byte(given)
+		if !strings.HasPrefix(strings.TrimSpace(given), "{") {
+			text, err := readTextFile("--mcp-config", given)
+			if err != nil {
+				return err
+			}
+			data = []byte(text)
+		}
+		set, err := sortOut(mcp.Parse(data, mcp.Getenv(w.cio.Env)))
+		if err != nil {
+			return fail(ExitUsage, "--mcp-config: %w", err)
+		}
+		w.addServers("dynamic", set)
+	}
+	if w.o.strictMCP {
+		return nil
+	}
+	set, err := w.parseServers(w.set.Objects(settings.MCPServers))
+	if err != nil {
+		return fail(ExitSettings, "%s: %w", settings.MCPServers, err)
+	}
+	w.addServers("user", set)
+	return nil
+}
+
+// parseServers reads configurations by name. One that is wrong is no error: its
+// server has failed.
+func (w *wiring) parseServers(servers map[string]json.RawMessage) (serverSet, error) {
+	if len(servers) == 0 {
+		return serverSet{}, nil
+	}
+	return sortOut(mcp.ParseServers(servers, mcp.Getenv(w.cio.Env)))
+}
+
+// sortOut tells errors of single servers from one of the whole.
+func sortOut(list []mcp.Config, err error) (serverSet, error) {
+	if err == nil {
+		return serverSet{list: list}, nil
+	}
+	bad := mcp.ConfigErrors(err)
+	if len(bad) == 0 {
+		return serverSet{}, err
+	}
+	return serverSet{list, bad}, nil
+}
+
+// addServers starts servers. Those inside the host are only reached.
+func (w *wiring) addServers(scope string, set serverSet) {
+	for _, c := range set.list {
+		at := scope
+		if c.Type == mcp.TypeSDK {
+			at = "sdk"
+			if w.host == nil {
+				w.warn(fmt.Sprintf("MCP server %q is inside a host, and none is there: it is left out", c.Name))
+				continue
+			}
+			w.host.disp.SDKMCP().Register(c.Name)
+		}
+		w.trust(c)
+		w.servers.Add(at, c)
+	}
+	w.servers.AddFailed(scope, set.bad)
+}
+
+// addTunnelled reaches servers inside the host.
+func (w *wiring) addTunnelled(names []string) {
+	var set serverSet
+	for _, name := range names {
+		set.list = append(set.list, mcp.SDKConfig(name))
+	}
+	w.addServers("sdk", set)
+}
+
+// trust lets the tools of a trusted server run without a question; what denies
+// or asks by rule still does.
+func (w *wiring) trust(c mcp.Config) {
+	if !c.Trust && !(c.Type == mcp.TypeSDK && w.o.host.dialect == streamjson.Qwen) {
+		return
+	}
+	r, err := policy.ParseRule("mcp__"+mcp.SafeName(c.Name), policy.Allow, "trusted MCP server "+c.Name)
+	if err != nil {
+		w.log.Error("a trusted MCP server's tools will ask", "server", c.Name, "error", err)
+		return
+	}
+	w.engine.Add(r)
+}
+
+// serverTools takes tools of MCP servers that have come or gone.
+func (w *wiring) serverTools(added []tools.Tool, removed []string) {
+	w.toolset.registry.Remove(func(s tools.Spec) bool { return slices.Contains(removed, s.Name) })
+	added = slices.DeleteFunc(slices.Clone(added), func(t tools.Tool) bool { return !w.wanted(t.Spec()) })
+	w.toolset.registry.Add(added...)
+}
+
+// ServerStatus implements control.Servers.
+func (h *host) ServerStatus() []control.ServerStatus {
+	var out []control.ServerStatus
+	for _, s := range h.w.servers.Status() {
+		one := control.ServerStatus{
+			Name: s.Name, State: string(s.State), Type: s.Type, Error: s.Error, Source: s.Scope, Config: s.Config,
+		}
+		if len(s.Notes) > 0 {
+			one.Error = strings.Join(append(nonEmptyList(s.Error), s.Notes...), "; ")
+		}
+		if s.Info != nil {
+			one.Info, _ = json.Marshal(s.Info) // strings only
+		}
+		for _, t := range s.Tools {
+			one.Tools = append(one.Tools, control.ServerTool{Name: t.Name, Description: t.Description, Annotations: hintsOf(t.Annotations)})
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func nonEmptyList(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// hintsOf are the annotations of a tool that hosts know.
+func hintsOf(annotations map[string]any) *control.ToolHints {
+	if annotations == nil {
+		return nil
+	}
+	get := func(key string) *bool {
+		if b, ok := annotations[key].(bool); ok {
+			return &b
+		}
+		return nil
+	}
+	return &control.ToolHints{ReadOnly: get("readOnlyHint"), Destructive: get("destructiveHint"), OpenWorld: get("openWorldHint")}
+}
+
+// Message implements control.Servers.
+func (h *host) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
+	return h.w.servers.FromHost(ctx, server, message)
+}
+
+// Reconnect implements control.ServerAdmin.
+func (h *host) Reconnect(ctx context.Context, name string) error {
+	return h.w.servers.Reconnect(ctx, name)
+}
+
+// Toggle implements control.ServerAdmin.
+func (h *host) Toggle(ctx context.Context, name string, enabled bool) error {
+	return h.w.servers.Toggle(ctx, name, enabled)
+}
+
+// SetServers implements control.ServerAdmin.
+func (h *host) SetServers(_ context.Context, servers map[string]json.RawMessage) (added, removed []string, errs map[string]string) {
+	errs = map[string]string{}
+	set, err := h.w.parseServers(servers)
+	if err != nil {
+		for name := range servers {
+			errs[name] = err.Error()
+		}
+		return nil, nil, errs
+	}
+	for _, c := range set.list {
+		if c.Type == mcp.TypeSDK {
+			h.disp.SDKMCP().Register(c.Name)
+		}
+		h.w.trust(c)
+	}
+	res := h.w.servers.Set(set.list, set.bad)
+	for name, err := range res.Errors {
+		errs[name] = err.Error()
+	}
+	return res.Added, res.Removed, errs
+}
+
+// mcpServers are the servers as frames tell of them.
+func (w *wiring) mcpServers() []streamjson.MCPServer {
+	var out []streamjson.MCPServer
+	for _, s := range w.servers.Status() {
+		state := string(s.State)
+		if w.o.host.dialect == streamjson.Claude {
+			state = control.ClaudeState(state)
+		}
+		out = append(out, streamjson.MCPServer{Name: s.Name, Status: state, Source: s.Scope})
+	}
+	return out
+}
+
+// promptTool splits the name of an MCP tool that answers permission questions;
+// false for stdio.
+func promptTool(name string) (server, tool string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "mcp__")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "__")
+}
+
+// askTool puts a permission question to a tool of an MCP server, which answers
+// as a host would.
+func (w *wiring) askTool(ctx context.Context, server, tool string, q policy.Question) (policy.Answer, error) {
+	p, ok := q.(policy.ToolPermission)
+	if !ok {
+		return policy.Answer{}, policy.ErrNoUser
+	}
+	name := "mcp__" + server + "__" + tool
+	t, ok := w.toolset.all.Lookup(name)
+	if !ok {
+		t, ok = w.toolset.registry.Lookup(name)
+	}
+	if !ok {
+		return policy.Answer{}, fmt.Errorf("--permission-prompt-tool: there is no tool %s", name)
+	}
+	input, err := json.Marshal(map[string]any{
+		"tool_name": w.names.Tool(p.ToolName), "input": w.names.Input(p.ToolName, p.Input), "tool_use_id": p.ToolUseID,
+	})
+	if err != nil {
+		return policy.Answer{}, err
+	}
+	res := t.Run(ctx, &tools.Call{ID: p.ToolUseID + "_permission", Input: input})
+	text := textOf(res.Blocks)
+	if res.IsError {
+		return policy.Answer{}, errors.New("--permission-prompt-tool: " + text)
+	}
+	return w.host.disp.Permission().Read(json.RawMessage(text), p), nil
+}
+
+// textOf joins the texts among blocks.
+func textOf(blocks []model.Block) string {
+	var sb strings.Builder
+	for _, b := range blocks {
+		if t, ok := b.(model.Text); ok {
+			sb.WriteString(t.Text)
+		}
+	}
+	return sb.String()
+}
+
+// serverNames are the names of the MCP servers, sorted.
+func (w *wiring) serverNames() []string {
+	names := map[string]bool{}
+	for _, s := range w.servers.Status() {
+		names[s.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
