@@ -95,6 +95,13 @@ func (f *Facts) reset(e *agent.ConversationReset) streamjson.Message {
 	})}
 }
 
+// compacted is the frame about a summary that took the place of the history.
+func (f *Facts) compacted(e *agent.Compacted) streamjson.Message {
+	return &streamjson.System{Subtype: "compact_boundary", SessionID: f.SessionID, UUID: streamjson.NewUUID(), Extra: members(map[string]any{
+		"compact_metadata": map[string]any{"trigger": e.Trigger, "pre_tokens": e.Before, "post_tokens": e.After},
+	})}
+}
+
 // progress is the tool_progress frame, which has no type of its own.
 func (f *Facts) progress(from agent.Origin, e *agent.ToolProgressed) streamjson.Message {
 	var parent any = (*string)(nil)

@@ -64,7 +64,7 @@ func (n *Native) Event(ctx context.Context, from agent.Origin, e agent.Event) {
 		n.noted(from, e)
 	case *agent.Appended:
 		n.appended(e)
-	case *agent.ModelFallback, *agent.ModeChanged, *agent.ModelChanged, *agent.ConversationReset:
+	case *agent.ModelFallback, *agent.ModeChanged, *agent.ModelChanged, *agent.ConversationReset, *agent.Compacted:
 		n.changed(from, e)
 	case *agent.TaskStarted, *agent.TaskProgressed:
 		n.send(n.Facts.task(e))
@@ -284,5 +284,7 @@ func (n *Native) changed(from agent.Origin, e agent.Event) {
 		n.send(n.Facts.fallback(e))
 	case *agent.ConversationReset:
 		n.send(n.Facts.reset(e))
+	case *agent.Compacted:
+		n.send(n.Facts.compacted(e))
 	}
 }
