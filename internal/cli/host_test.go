@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentcli/agent/internal/control"
+	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/streamjson"
+)
+
+// wired is a run with a host, up to its first line.
+func wired(t *testing.T, p *testPlace, args ...string) *host {
+	t.Helper()
+	script := p.write("home/model.jsonc", `{"use": "always", "emit": [{"text": "hello"}]}`)
+	root, o := newRootOf(p.io)
+	if err := root.ParseFlags(append([]string{"--input-format=stream-json", "--output-format=stream-json", "--model=scripted/" + script}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	o.host = hostArgs{dialect: streamjson.Native}
+	h := newHost(o)
+	w, err := newWiring(t.Context(), p.io, o, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.close)
+	conv, err := w.conversation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := streamjson.NewWriter(&p.out, streamjson.WriterOptions{})
+	t.Cleanup(func() { _ = out.Close(context.Background()) })
+	h.attach(w, conv, out)
+	return h
+}
+
+// judged is what the host would be told of a shell command.
+func judged(t *testing.T, h *host, command string) policy.Behavior {
+	t.Helper()
+	input, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Judge(t.Context(), control.ToolCall{Tool: "Bash", ToolUseID: "t", Input: input}).Behavior
+}
+
+func rules(t *testing.T, b policy.Behavior, texts ...string) []policy.Rule {
+	t.Helper()
+	var out []policy.Rule
+	for _, text := range texts {
+		r, err := policy.ParseRule(text, b, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func TestAnswersChangeWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	p := newTestPlace(t)
+	h := wired(t, p)
+	local := filepath.Join(p.io.Dir, ".agent", "settings.local.json")
+	step := func(what string, u policy.Update, want policy.Behavior, inFile bool) {
+		t.Helper()
+		if err := h.w.perms.apply(u); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got := judged(t, h, "make thing"); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+		data, _ := os.ReadFile(local) // is not there before something is saved
+		if got := strings.Contains(string(data), "make thing"); got != inFile {
+			t.Errorf("%s: in the file: %v, want %v: %s", what, got, inFile, data)
+		}
+	}
+	allow := rules(t, policy.Allow, "Bash(make thing)")
+	step("allowed for the session", policy.Update{Type: policy.UpdateAddRules, Rules: allow, Behavior: policy.Allow, Destination: policy.ToSession}, policy.Allow, false)
+	step("taken back", policy.Update{Type: policy.UpdateRemoveRules, Rules: allow, Behavior: policy.Allow, Destination: policy.ToSession}, policy.Ask, false)
+	step("allowed for good", policy.Update{Type: policy.UpdateAddRules, Rules: allow, Behavior: policy.Allow, Destination: policy.ToLocal}, policy.Allow, true)
+	step("replaced", policy.Update{Type: policy.UpdateReplaceRules, Rules: rules(t, policy.Allow, "Bash(other)"), Behavior: policy.Allow, Destination: policy.ToLocal}, policy.Ask, false)
+	step("denied", policy.Update{Type: policy.UpdateAddRules, Rules: rules(t, policy.Deny, "Bash(make:*)"), Behavior: policy.Deny, Destination: policy.ToSession}, policy.Deny, false)
+	step("an allow lifts no denial", policy.Update{Type: policy.UpdateAddRules, Rules: allow, Behavior: policy.Allow, Destination: policy.ToSession}, policy.Deny, false)
+	step("nor does a mode", policy.Update{Type: policy.UpdateSetMode, Mode: policy.ModeYolo, Destination: policy.ToSession}, policy.Deny, false)
+	if h.conv.Mode() != policy.ModeYolo {
+		t.Errorf("mode %s", h.conv.Mode())
+	}
+}
+
+func TestAnswersChangeTheDirectories(t *testing.T) {
+	t.Parallel()
+	p := newTestPlace(t)
+	more := p.write("more/a.txt", "a")
+	h := wired(t, p)
+	look := func() policy.Behavior {
+		input, err := json.Marshal(map[string]string{"file_path": more})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h.Judge(t.Context(), control.ToolCall{Tool: "Read", Input: input}).Behavior
+	}
+	if got := look(); got != policy.Ask {
+		t.Fatalf("outside: %s", got)
+	}
+	u := policy.Update{Type: policy.UpdateAddDirectories, Directories: []string{filepath.Dir(more)}, Destination: policy.ToSession}
+	if err := h.w.perms.apply(u); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(); got != policy.Allow {
+		t.Errorf("added: %s", got)
+	}
+	u.Type = policy.UpdateRemoveDirectories
+	if err := h.w.perms.apply(u); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(); got != policy.Ask {
+		t.Errorf("removed: %s", got)
+	}
+	u.Type, u.Directories = policy.UpdateAddDirectories, []string{"/no/such/directory"}
+	if err := h.w.perms.apply(u); err == nil {
+		t.Error("a directory that is not there was added")
+	}
+}
+
+func TestFlagSettingsHoldTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	p := newTestPlace(t)
+	h := wired(t, p)
+	apply := func(settings string) error {
+		return h.ApplyFlagSettings(t.Context(), json.RawMessage(settings))
+	}
+	if err := apply(`{"permissions": {"allow": ["Bash(make thing)"], "defaultMode": "acceptEdits"}}`); err != nil {
+		t.Fatal(err)
+	}
+	if judged(t, h, "make thing") != policy.Allow || h.conv.Mode() != policy.ModeAutoEdit {
+		t.Errorf("%s, mode %s", judged(t, h, "make thing"), h.conv.Mode())
+	}
+	for settings, want := range map[string]string{
+		`{"permissions": {"deny": ["Bash(make thing)"], "allow": ["("]}}`: "permissions.allow",
+		`{"permissions": {"defaultMode": "sing"}}`:                        "unknown permission mode",
+		`{"model": "no/such/model", "permissions": {"deny": ["Bash"]}}`:   "model",
+		`{"model": 3}`:           "settings.model",
+		`{"theme": "dark"}`:      "settings.theme: can't be changed",
+		`{"permissions": "all"}`: "settings.permissions",
+	} {
+		if err := apply(settings); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", settings, err, want)
+		}
+	}
+	if judged(t, h, "make thing") != policy.Allow {
+		t.Error("what could not be applied changed something")
+	}
+	if err := apply(`{"permissions": null}`); err != nil {
+		t.Fatal(err)
+	}
+	if judged(t, h, "make thing") != policy.Ask {
+		t.Error("cleared permissions still hold")
+	}
+}
+
+func TestInitializeWithAFaultChangesNothing(t *testing.T) {
+	t.Parallel()
+	p := newTestPlace(t)
+	h := wired(t, p)
+	system := h.conv.System()
+	prompt := "other"
+	for name, in := range map[string]*control.Initialize{
+		"agents": {SystemPrompt: &prompt, Raw: json.RawMessage(`{"agents":{"a":{"prompt":3}}}`)},
+		"schema": {SystemPrompt: &prompt, Raw: json.RawMessage(`{}`), JSONSchema: json.RawMessage(`{"type":3}`)},
+	} {
+		if err := h.Initialize(t.Context(), in); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if h.conv.System() != system || h.answers() {
+		t.Error("something changed all the same")
+	}
+	if err := h.Initialize(t.Context(), &control.Initialize{SystemPrompt: &prompt, AppendPrompt: "more", Raw: json.RawMessage(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if h.conv.System() != "other\n\nmore" || !h.answers() {
+		t.Errorf("system prompt %q", h.conv.System())
+	}
+}
