@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/tools"
 )
 
@@ -64,6 +65,20 @@ func (c *Conversation) toolSpecs(planning bool) []model.ToolSpec {
 	}
 	c.offer = now
 	return now.specs
+}
+
+// Offered lists the tools that make sense in the mode of now, in the registry's
+// order, those included that must be searched for first. It may be called from
+// any goroutine.
+func (c *Conversation) Offered() []tools.Spec {
+	planning := c.Mode() == policy.ModePlan
+	var out []tools.Spec
+	for _, tool := range c.cfg.Tools.All() {
+		if x, ok := tool.(sometimes); !ok || x.unfit(c, planning) == "" {
+			out = append(out, tool.Spec())
+		}
+	}
+	return out
 }
 
 // maxListed bounds the names of deferred tools in a description, in bytes.

@@ -391,8 +391,8 @@ func TestDefinitionsLimitTools(t *testing.T) {
 		depth           int
 		want            string
 	}{
-		{"all but agents", nil, nil, 0, "look change mcp__s__x mcp__t__y todo_write"},
-		{"named ones", []string{"look", "mcp__s", "TodoWrite"}, nil, 0, "look mcp__s__x todo_write"},
+		{"all but agents", nil, nil, 0, "look change todo_write mcp__s__x mcp__t__y"},
+		{"named ones", []string{"look", "mcp__s", "TodoWrite"}, nil, 0, "look todo_write mcp__s__x"},
 		{"a server's", []string{"mcp__t__*", "change(x)"}, nil, 0, "change mcp__t__y"},
 		{"none", []string{}, nil, 0, ""},
 		{"some taken away", nil, []string{"change", "mcp__s__x", "TodoWrite"}, 0, "look mcp__t__y"},

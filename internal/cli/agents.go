@@ -63,6 +63,7 @@ func (w *wiring) loadAgents(context.Context) error {
 			return fail(ExitUsage, "--agents: %w", err)
 		}
 		w.agents.session = list
+		w.chooseModels(list)
 	}
 	if !(w.o.hosted() && w.o.host.dialect == streamjson.Qwen) {
 		found, problems := agent.LoadDefinitions(w.agentFolders(), settings.ReadFile)
@@ -95,6 +96,13 @@ func (w *wiring) agentFolders() []agent.Folder {
 		add(w.dirs.Home, agent.LevelUser)
 	}
 	return out
+}
+
+// chooseModels lets agents of flags and hosts name what models they like.
+func (w *wiring) chooseModels(list []agent.Definition) {
+	for i := range list {
+		w.models.choose(list[i].Model)
+	}
 }
 
 // offerAgents gives the model a tool that knows these agents.

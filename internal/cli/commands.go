@@ -104,6 +104,7 @@ func (e commandEnv) Model() string { return e.models.display(e.conv.Model()) }
 
 // SetModel implements command.Models.
 func (e commandEnv) SetModel(_ context.Context, name string) error {
+	e.models.choose(name)
 	_, err := e.conv.SetModel(name)
 	return messageOf(err)
 }

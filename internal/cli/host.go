@@ -111,6 +111,7 @@ func (h *host) Initialize(_ context.Context, in *control.Initialize) error {
 		h.conv.SetSystem(joinPrompt(orDefault(in.SystemPrompt, h.w.system), in.AppendPrompt))
 	}
 	if in.Agents != nil {
+		h.w.chooseModels(list)
 		h.w.agents.setSession(list)
 	}
 	h.w.hooks.SetTimeout(hookTimeout(in.Raw))
@@ -181,6 +182,7 @@ func (h *host) Interrupt(cancelQueued bool, receipt func(control.Interrupted)) {
 
 // SetModel implements control.Conversation.
 func (h *host) SetModel(_ context.Context, name string) (string, error) {
+	h.w.models.choose(name)
 	if _, err := h.conv.SetModel(name); err != nil {
 		return "", fmt.Errorf("model %q can't be set, the old one stays: %w", name, messageOf(err))
 	}

@@ -59,6 +59,7 @@ func (h *host) ApplyFlagSettings(_ context.Context, raw json.RawMessage) error {
 		}
 	}
 	if s.model != nil {
+		h.w.models.choose(*s.model)
 		if _, err := h.conv.SetModel(*s.model); err != nil {
 			return fmt.Errorf("model: %w", messageOf(err))
 		}

@@ -39,8 +39,9 @@ type models struct {
 	// record, if not nil, is put directly around each adapter.
 	record func(model.Provider) model.Provider
 
-	mu    sync.Mutex // guards built
+	mu    sync.Mutex // guards the rest
 	built map[string]agent.Model
+	named map[string]bool // names that flags, the user or the host chose
 }
 
 // modelOptions are what flags say of models.
@@ -55,7 +56,7 @@ type modelOptions struct {
 // 300 ms, only if nothing is.
 func newModels(ctx context.Context, cio IO, set *settings.Settings, o modelOptions) (*models, error) {
 	m := &models{
-		set: set, getenv: cio.Getenv, catalog: model.DefaultCatalog(), built: map[string]agent.Model{},
+		set: set, getenv: cio.Getenv, catalog: model.DefaultCatalog(), built: map[string]agent.Model{}, named: map[string]bool{set.String(settings.Model): true},
 		vendor: o.vendor, forced: o.forced, betas: o.betas, record: o.record,
 	}
 	if path := set.String(settings.CatalogFile); path != "" {
@@ -193,6 +194,9 @@ func (m *models) resolve(name string) (agent.Model, error) {
 	if err != nil {
 		return agent.Model{}, err
 	}
+	if t.Provider == "scripted" && !m.named[name] {
+		return agent.Model{}, fmt.Errorf("model %q: a file of a project, or a model, can't choose a model script; flags, settings, /model and hosts can", name)
+	}
 	p, err := m.provider(t)
 	if err != nil {
 		return agent.Model{}, err
@@ -202,6 +206,16 @@ func (m *models) resolve(name string) (agent.Model, error) {
 	}
 	m.built[name] = built
 	return built, nil
+}
+
+// choose notes that the user or the host named a model, which agents, commands
+// and the model itself may then name, too, whatever it is.
+func (m *models) choose(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		m.named[name] = true
+	}
 }
 
 func (m *models) target(name string) (model.Target, error) {

@@ -38,7 +38,7 @@ func (p *permissions) apply(u policy.Update) error {
 		}
 		return p.add(u)
 	case policy.UpdateRemoveRules:
-		p.w.engine.Remove(p.inForce(u.Rules)...)
+		p.w.engine.Remove(p.removable(u)...)
 		p.forget(u.Destination, u.Rules)
 		return p.unsave(u.Destination, u.Rules)
 	case policy.UpdateSetMode:
@@ -75,10 +75,21 @@ func (p *permissions) rules(to policy.Destination, b policy.Behavior) []policy.R
 	return slices.DeleteFunc(slices.Clone(p.set[to]), func(r policy.Rule) bool { return r.Behavior != b })
 }
 
-// inForce are the engine's rules with the behaviours and texts of list,
-// whatever directory they are meant from.
-func (p *permissions) inForce(list []policy.Rule) []policy.Rule {
-	return slices.DeleteFunc(p.w.engine.Rules(), func(r policy.Rule) bool { return !hasRule(list, r) })
+// removable are the rules in force that a change may take away: what is allowed
+// from anywhere, but what is denied or asked about only from where the change
+// says that it is. So an answer lifts no denial of flags, of policy files or of
+// whoever manages this machine.
+func (p *permissions) removable(u policy.Update) []policy.Rule {
+	layer, file := layerOf(u.Destination)
+	return slices.DeleteFunc(p.w.engine.Rules(), func(r policy.Rule) bool {
+		switch {
+		case !hasRule(u.Rules, r):
+			return true
+		case r.Behavior == policy.Allow, slices.ContainsFunc(p.set[u.Destination], func(o policy.Rule) bool { return o.Origin == r.Origin && hasRule([]policy.Rule{o}, r) }):
+			return false
+		}
+		return !file || !settings.RuleOf(r, layer)
+	})
 }
 
 func (p *permissions) forget(to policy.Destination, list []policy.Rule) {

@@ -113,10 +113,11 @@ func (w *wiring) addServers(scope string, set serverSet) {
 			}
 			w.host.disp.SDKMCP().Register(c.Name)
 		}
-		w.trust(c)
+		w.distrust(c)
 		w.servers.Add(at, c)
 	}
 	w.servers.AddFailed(scope, set.bad)
+	w.trust()
 }
 
 // addTunnelled reaches servers inside the host.
@@ -128,18 +129,49 @@ func (w *wiring) addTunnelled(names []string) {
 	w.addServers("sdk", set)
 }
 
-// trust lets the tools of a trusted server run without a question; what denies
-// or asks by rule still does.
-func (w *wiring) trust(c mcp.Config) {
-	if !c.Trust && !(c.Type == mcp.TypeSDK && w.o.host.dialect == streamjson.Qwen) {
-		return
+// trustOrigin is the Origin of rules for trusted servers.
+const trustOrigin = "trusted MCP server"
+
+// trust lets the tools of the trusted servers of now run without a question, and
+// those of no others; what denies or asks by rule still does.
+func (w *wiring) trust() {
+	trusted := map[string]bool{}
+	list := w.servers.Status()
+	for _, s := range list {
+		if s.Trusted {
+			trusted[mcp.SafeName(s.Name)] = true
+		}
 	}
-	r, err := policy.ParseRule("mcp__"+mcp.SafeName(c.Name), policy.Allow, "trusted MCP server "+c.Name)
-	if err != nil {
-		w.log.Error("a trusted MCP server's tools will ask", "server", c.Name, "error", err)
-		return
+	for _, s := range list { // one name, or the names of tools, may stand for several
+		if s.Trusted {
+			continue
+		}
+		own := mcp.SafeName(s.Name)
+		maps.DeleteFunc(trusted, func(name string, _ bool) bool { return name == own || strings.HasPrefix(name, own+"__") })
 	}
-	w.engine.Add(r)
+	w.engine.Remove(w.trustRules(func(server string) bool { return !trusted[server] })...)
+	for _, server := range slices.Sorted(maps.Keys(trusted)) {
+		r, err := policy.ParseRule("mcp__"+server, policy.Allow, trustOrigin)
+		if err != nil {
+			w.log.Error("a trusted MCP server's tools will ask", "server", server, "error", err)
+			continue
+		}
+		w.engine.Add(r)
+	}
+}
+
+// distrust takes back the trust in a server before another configuration takes
+// its place.
+func (w *wiring) distrust(c mcp.Config) {
+	w.engine.Remove(w.trustRules(func(server string) bool { return server == mcp.SafeName(c.Name) })...)
+}
+
+// trustRules are the rules for the trusted servers that are wanted.
+func (w *wiring) trustRules(wanted func(server string) bool) []policy.Rule {
+	return slices.DeleteFunc(w.engine.Rules(), func(r policy.Rule) bool {
+		server, ok := strings.CutPrefix(r.Text, "mcp__")
+		return r.Origin != trustOrigin || !ok || !wanted(server)
+	})
 }
 
 // serverTools takes tools of MCP servers that have come or gone.
@@ -220,9 +252,10 @@ func (h *host) SetServers(_ context.Context, servers map[string]json.RawMessage)
 		if c.Type == mcp.TypeSDK {
 			h.disp.SDKMCP().Register(c.Name)
 		}
-		h.w.trust(c)
+		h.w.distrust(c)
 	}
 	res := h.w.servers.Set(set.list, set.bad)
+	h.w.trust()
 	for name, err := range res.Errors {
 		errs[name] = err.Error()
 	}

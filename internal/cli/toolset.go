@@ -150,6 +150,7 @@ func (t *toolset) close() {
 func (w *wiring) callFacts(s tools.Spec) policy.Facts {
 	f := w.place
 	f.Tool, f.Class, f.Mode = s.Name, s.Class, w.set.Mode()
+	f.Server, f.Annotations = s.Server, s.Annotations
 	return f
 }
 

@@ -190,6 +190,7 @@ func (w *wiring) buildModels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.choose(w.o.fallback...)
 	w.models, w.closers = m, append(w.closers, m.close)
 	return nil
 }
@@ -274,7 +275,7 @@ func (w *wiring) stateDir(elem ...string) string {
 // gitBranch reads the current branch without running git, whose configuration
 // may come from a stranger; "" if it can't be told.
 func gitBranch(root string) string {
-	head, err := os.ReadFile(filepath.Join(root, ".git", "HEAD"))
+	head, err := settings.ReadFile(filepath.Join(root, ".git", "HEAD"), 4096)
 	if err != nil {
 		return ""
 	}
@@ -362,11 +363,11 @@ func (w *wiring) facts() *session.Facts {
 	}
 }
 
-// toolNames are the names of the tools that the model is offered.
+// toolNames are the names of the tools that the model is offered now.
 func (w *wiring) toolNames() []string {
 	var out []string
-	for _, t := range w.toolset.registry.All() {
-		out = append(out, w.names.Tool(t.Spec().Name))
+	for _, s := range w.conv.Offered() {
+		out = append(out, w.names.Tool(s.Name))
 	}
 	return out
 }

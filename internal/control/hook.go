@@ -18,6 +18,7 @@ type HookController struct {
 	d *Dispatcher
 
 	mu   sync.Mutex
+	list []HookRegistration       // of the last initialize
 	host map[string]time.Duration // callbacks that the host registered, with their timeouts; 0: the default
 }
 
@@ -118,12 +119,12 @@ func parseHook(field, event string, raw jsontext.Value) (HookRegistration, error
 	return out, nil
 }
 
-// register puts the hooks of initialize in force in place of the earlier ones;
-// calls of those end.
-func (h *HookController) register(list []HookRegistration) error {
+// register puts the hooks of initialize in force in place of the earlier ones.
+// On an error nothing has changed; undo brings the earlier ones back.
+func (h *HookController) register(list []HookRegistration) (undo func(), err error) {
 	if h.d.effects.Hooks != nil {
 		if err := h.d.effects.Hooks.RegisterHooks(list); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	host := map[string]time.Duration{}
@@ -133,10 +134,14 @@ func (h *HookController) register(list []HookRegistration) error {
 		}
 	}
 	h.mu.Lock()
-	h.host = host
-	h.mu.Unlock()
-	h.d.cancelCalls(callHook, ErrReplaced)
-	return nil
+	defer h.mu.Unlock()
+	old := h.list
+	h.list, h.host = list, host
+	return func() {
+		if _, err := h.register(old); err != nil { // they were in force
+			h.d.log.Error("the hooks of before can't be put in force again", "error", err)
+		}
+	}, nil
 }
 
 // timeoutOf is a registered callback's timeout, and whether there is such a

@@ -163,6 +163,7 @@ type world struct {
 	effort   string
 	log      []string
 	fail     error
+	failAt   string        // fails what begins with it; "": fail counts for all
 	block    chan struct{} // when not nil, SetModel waits for it or ctx
 }
 
@@ -170,6 +171,9 @@ func (w *world) note(format string, args ...any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log = append(w.log, fmt.Sprintf(format, args...))
+	if w.failAt != "" && strings.HasPrefix(format, w.failAt) {
+		return errors.New("it failed")
+	}
 	return w.fail
 }
 
@@ -261,10 +265,13 @@ func (w *world) Suggest(c ToolCall) []policy.Suggestion {
 }
 
 func (w *world) RegisterHooks(list []HookRegistration) error {
-	w.mu.Lock()
-	w.hooks = list
-	w.mu.Unlock()
-	return w.note("hooks %d", len(list))
+	err := w.note("hooks %d", len(list))
+	if err == nil {
+		w.mu.Lock()
+		w.hooks = list
+		w.mu.Unlock()
+	}
+	return err
 }
 
 func (w *world) ServerStatus() []ServerStatus {

@@ -334,14 +334,17 @@ func (s *SystemController) initialize(r *request) (any, error) {
 	if len(in.hooks) > 0 && s.d.effects.Hooks == nil {
 		return nil, fmt.Errorf("initialize: hooks are not supported here")
 	}
+	undo, err := s.d.hook.register(in.hooks)
+	if err != nil {
+		return nil, fmt.Errorf("initialize: %w", err)
+	}
 	s.d.mcp.Register(in.SDKServers...)
 	if err := s.d.effects.Session.Initialize(r.ctx, &in.Initialize); err != nil {
+		undo()
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
 	s.d.calls.setTimeouts(in.timeouts)
-	if err := s.d.hook.register(in.hooks); err != nil {
-		return nil, fmt.Errorf("initialize: %w", err)
-	}
+	s.d.cancelCalls(callHook, ErrReplaced)
 	applied := true
 	if in.Effort != "" && s.d.effects.Thinking != nil {
 		if applied, err = s.d.effects.Thinking.SetEffort(in.Effort); err != nil {

@@ -109,3 +109,28 @@ func TestQwenEffortStatus(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestInitializeIsWholeOrNothing: when the session refuses, the hooks of before
+// are in force; when the hooks are wrong, the session isn't told.
+func TestInitializeIsWholeOrNothing(t *testing.T) {
+	h, w := newHost(t, native)
+	h.ask(`{"subtype":"initialize","hooks":{"Stop":[{"hookCallbackIds":["first"]}]}}`)
+	w.failAt = "initialize"
+	if got := h.ask(`{"subtype":"initialize","hooks":{"Stop":[{"hookCallbackIds":["second"]}]}}`); !strings.HasPrefix(got, "error: initialize") {
+		t.Fatal(got)
+	}
+	if len(w.hooks) != 1 || w.hooks[0].CallbackIDs[0] != "first" {
+		t.Errorf("hooks in force: %+v", w.hooks)
+	}
+	if _, ok := h.d.hook.timeoutOf("second"); ok {
+		t.Error("a hook of the request that failed can be called")
+	}
+	w.failAt = "hooks"
+	w.init = nil
+	if got := h.ask(`{"subtype":"initialize","systemPrompt":"x","hooks":{"Stop":[{"hookCallbackIds":["third"]}]}}`); !strings.HasPrefix(got, "error: initialize") {
+		t.Fatal(got)
+	}
+	if w.init != nil {
+		t.Error("the session was changed though the hooks were refused")
+	}
+}

@@ -298,32 +298,42 @@ func (m *Manager) signal() {
 	m.changed = make(chan struct{})
 }
 
-// Wait waits until no server is connecting, at most limit (0: DefaultWait, or
-// MCP_TIMEOUT of the environment). It returns the names of those that still
-// are: they go on, and their tools are reported when they come.
+// Wait waits until no server is connecting. Each is waited for no longer than
+// limit (0: DefaultWait, or MCP_TIMEOUT of the environment) from its start on: one
+// that hangs delays whoever waits first, and not everybody again. It returns the
+// names of those that are connecting still: they go on, and their tools are
+// reported when they come.
 func (m *Manager) Wait(ctx context.Context, limit time.Duration) []string {
 	limit = firstTime(limit, envTime(m.o.Env, "MCP_TIMEOUT"), DefaultWait)
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	for {
-		m.mu.Lock()
-		var waiting []string
-		for _, name := range m.order {
-			if m.servers[name].state == Connecting {
-				waiting = append(waiting, name)
-			}
+		waiting, left, changed := m.connecting(limit)
+		if left <= 0 {
+			return waiting
 		}
-		changed := m.changed
-		m.mu.Unlock()
-		if len(waiting) == 0 {
-			return nil
-		}
+		timer := time.NewTimer(left)
 		select {
 		case <-changed:
+			timer.Stop()
+		case <-timer.C:
 		case <-ctx.Done():
+			timer.Stop()
 			return waiting
 		}
 	}
+}
+
+// connecting lists the servers that are connecting. It says how long one of them
+// is still to be waited for, and what is closed when something changes.
+func (m *Manager) connecting(limit time.Duration) (names []string, left time.Duration, changed <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range m.order {
+		if s := m.servers[name]; s.state == Connecting {
+			names = append(names, name)
+			left = max(left, limit-time.Since(s.since))
+		}
+	}
+	return names, left, m.changed
 }
 
 // await waits until a server is no longer connecting, and returns its state and

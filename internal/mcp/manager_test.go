@@ -296,6 +296,9 @@ func TestWaitIsBounded(t *testing.T) {
 	if st := r.status("silent"); st.State != Connecting {
 		t.Errorf("state %s", st.State)
 	}
+	if _, left, _ := r.connecting(20 * time.Millisecond); left > 0 {
+		t.Errorf("the next turn would wait again, for %v", left)
+	}
 	if d := time.Since(begin); d > 5*time.Second {
 		t.Errorf("took %v", d)
 	}

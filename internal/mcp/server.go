@@ -41,6 +41,7 @@ type server struct {
 
 	scope   string
 	cancel  context.CancelFunc // nil: never started
+	since   time.Time          // when it was started
 	retired bool               // it is none of the manager's any more
 	state   State
 	err     string
@@ -85,7 +86,7 @@ type link struct {
 // start runs the server. m.mu is held.
 func (s *server) start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
+	s.cancel, s.since = cancel, time.Now()
 	s.m.signal()
 	s.m.running.Go(func() { s.run(ctx) })
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,8 +17,13 @@ import (
 	"github.com/agentcli/agent/internal/tools"
 )
 
-// maxDescription bounds the description of a tool, in bytes.
-const maxDescription = 8000
+const (
+	// maxDescription bounds the description of a tool, in bytes.
+	maxDescription = 8000
+	// maxSchema bounds the schema of its input, in bytes: one that no model takes
+	// would fail each request from then on.
+	maxSchema = 100_000
+)
 
 // toolUseKey is where servers find the id of the model's call.
 const toolUseKey = "claudecode/toolUseId"
@@ -84,7 +90,7 @@ func (s *server) offered(names map[string]bool) []*tool {
 		}
 		names[name] = true
 		list = append(list, &tool{m: s.m, server: s.cfg.Name, remote: t.Name, spec: tools.Spec{
-			Name: name, Description: clip(description(t), maxDescription), Schema: safeSchema(t.InputSchema),
+			Name: name, Description: clip(shown(description(t)), maxDescription), Schema: safeSchema(t.InputSchema),
 			Class: policy.ClassMCP, Server: SafeName(s.cfg.Name), Annotations: annotations(t),
 			ReadOnly: s.trusted() && t.Annotations != nil && t.Annotations.ReadOnlyHint,
 		}})
@@ -208,7 +214,27 @@ func safeSchema(schema any) json.RawMessage {
 	if _, ok := top["required"].([]any); !ok {
 		delete(top, "required")
 	}
-	return rawJSON(top)
+	out := rawJSON(top)
+	if len(out) > maxSchema || out == nil {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return out
+}
+
+// shown is a server's text without what nobody sees in it: controls, which a
+// terminal would obey, and the invisible or turning characters that hide words
+// from a person who reads along.
+func shown(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r >= 0xE0000 && r <= 0xE007F,
+			r == '\u200b', r == '\u2060', r == '\ufeff', r == '\u00ad':
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // linkTo returns the session with a server and its configuration.

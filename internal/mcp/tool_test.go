@@ -101,3 +101,15 @@ func TestResults(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestHostileDeclarations(t *testing.T) {
+	t.Parallel()
+	big := map[string]any{"type": "object", "properties": map[string]any{"x": map[string]any{"description": strings.Repeat("y", maxSchema)}}}
+	if got := string(safeSchema(big)); got != `{"type":"object","properties":{}}` {
+		t.Errorf("a schema of %d bytes is declared", len(got))
+	}
+	text := "adds\x1b]0;pwned\x07 two\u202e numbers\u200b\n\U000e0041\U000e0042ok\u2066\x00"
+	if got := shown(text); got != "adds]0;pwned two numbers\nok" {
+		t.Errorf("%q", got)
+	}
+}

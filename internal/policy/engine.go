@@ -86,7 +86,7 @@ func (e *Engine) Rules() []Rule {
 }
 
 // Add puts further rules in force, from the next decision on. A rule that is
-// there already is not added again.
+// there already, from the same origin, is not added again.
 func (e *Engine) Add(list ...Rule) {
 	e.change(func(all []Rule) []Rule {
 		for _, r := range list {
@@ -98,7 +98,8 @@ func (e *Engine) Add(list ...Rule) {
 	})
 }
 
-// Remove takes the rules of lists with these behaviours and texts out of force.
+// Remove takes rules of lists out of force. One of the same words from another
+// origin stays: whoever takes back a denial takes back nobody else's.
 func (e *Engine) Remove(list ...Rule) {
 	e.change(func(all []Rule) []Rule {
 		return slices.DeleteFunc(all, func(o Rule) bool {
@@ -108,7 +109,8 @@ func (e *Engine) Remove(list ...Rule) {
 }
 
 func same(a, b *Rule) bool {
-	return a.Tier == TierList && b.Tier == TierList && a.Behavior == b.Behavior && a.Text == b.Text && a.Base == b.Base
+	return a.Tier == TierList && b.Tier == TierList && a.Behavior == b.Behavior && a.Text == b.Text && a.Base == b.Base &&
+		a.Origin == b.Origin
 }
 
 func (e *Engine) change(with func([]Rule) []Rule) {

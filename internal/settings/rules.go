@@ -62,7 +62,7 @@ type gatherer struct {
 
 // own adds a rule of our settings.
 func (g *gatherer) own(t ruleText) {
-	origin := t.key.Name + " in " + t.origin.String()
+	origin := t.key.Name + inLayer + t.origin.String()
 	r, err := policy.ParseRule(t.text, t.key.rules, origin)
 	var matchless *policy.MatchlessError
 	switch {
@@ -77,6 +77,15 @@ func (g *gatherer) own(t ruleText) {
 		r.Base = g.base
 	}
 	g.rules = append(g.rules, r)
+}
+
+// inLayer stands between a key and where it is, in the Origin of a rule.
+const inLayer = " in "
+
+// RuleOf reports whether a rule came from our own settings file of a layer.
+func RuleOf(r policy.Rule, l Layer) bool {
+	_, at, ok := strings.Cut(r.Origin, inLayer)
+	return ok && strings.HasPrefix(at, l.String()+" ")
 }
 
 // warn tells of a rule that isn't in force, and what that means.

@@ -3,8 +3,11 @@ package tools
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/agentcli/agent/internal/policy"
 )
 
 type namedTool struct{ name string }
@@ -45,3 +48,25 @@ func TestRegistryChangesWhileItIsRead(t *testing.T) {
 		t.Error("a removed tool is found")
 	}
 }
+
+// TestRegistryOrderIsTheSameInEachRun: tools of MCP servers come when they come,
+// and a prompt that a provider keeps must not change with that.
+func TestRegistryOrderIsTheSameInEachRun(t *testing.T) {
+	r := NewRegistry(namedTool{"shell"}, namedTool{"edit"})
+	r.Add(remoteTool{"mcp__b__x"}, remoteTool{"mcp__a__x"})
+	r.Add(namedTool{"agent"})
+	r.Add(remoteTool{"mcp__a__a"}, namedTool{"shell"})
+	var got []string
+	for _, tool := range r.All() {
+		got = append(got, tool.Spec().Name)
+	}
+	if want := "shell edit agent mcp__a__a mcp__a__x mcp__b__x"; strings.Join(got, " ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
+type remoteTool struct{ name string }
+
+func (r remoteTool) Spec() Spec { return Spec{Name: r.name, Class: policy.ClassMCP, Server: "s"} }
+
+func (remoteTool) Run(context.Context, *Call) Result { return Text("") }

@@ -5,6 +5,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -110,21 +111,37 @@ func NewRegistry(list ...Tool) *Registry {
 	return r
 }
 
-// Add adds tools, each behind those that are there or in place of the one of
-// its name.
+// Add adds tools: each in place of the one of its name, or else behind those
+// that are there. Tools of MCP servers come last, in the order of their names,
+// for they come when they come: the model is told the same in each run.
 func (r *Registry) Add(list ...Tool) {
+	if len(list) == 0 {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tools = slices.Clone(r.tools)
 	for _, t := range list {
 		name := t.Spec().Name
 		if _, dup := r.byName[name]; dup {
-			r.tools = slices.DeleteFunc(r.tools, func(o Tool) bool { return o.Spec().Name == name })
+			i := slices.IndexFunc(r.tools, func(o Tool) bool { return o.Spec().Name == name })
+			r.tools[i] = t
+		} else {
+			r.tools = append(r.tools, t)
 		}
 		r.byName[name] = t
-		r.tools = append(r.tools, t)
 	}
+	slices.SortStableFunc(r.tools, func(a, b Tool) int { return cmp.Compare(late(a), late(b)) })
 	r.version++
+}
+
+// late is the place of a tool among those of MCP servers; "" for others, which
+// stand before them.
+func late(t Tool) string {
+	if s := t.Spec(); s.Class == policy.ClassMCP || s.Server != "" {
+		return s.Name
+	}
+	return ""
 }
 
 // Remove takes away the tools for which gone is true. Calls that run go on.
