@@ -22,5 +22,6 @@ need() {
 need rg ripgrep
 need git git
 need setsid util-linux
+need jq jq
 need strace strace
 need bwrap bubblewrap

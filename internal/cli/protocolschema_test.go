@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -112,17 +113,7 @@ func resolved(t testing.TB, def string) *jsonschema.Resolved {
 // TestGoldenLinesFitTheSchema checks every recorded line.
 func TestGoldenLinesFitTheSchema(t *testing.T) {
 	t.Parallel()
-	var files []string
-	for _, pattern := range []string{
-		"../streamjson/testdata/*.jsonl", "../../integration/testdata/golden/*.jsonl", "../session/testdata/*.jsonl",
-		"../../docs/examples/stream-json/*.jsonl",
-	} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, found...)
-	}
+	files := recordings(t, "..", "../../integration/testdata", "../../docs/examples")
 	schema, checked := resolved(t, ""), 0
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -132,6 +123,10 @@ func TestGoldenLinesFitTheSchema(t *testing.T) {
 		n := 0
 		for line := range bytes.Lines(data) {
 			n++
+			var conversation struct{ Out json.RawMessage }
+			if json.Unmarshal(line, &conversation) == nil && conversation.Out != nil {
+				line = conversation.Out // what we wrote, in the record of a conversation
+			}
 			msg, err := streamjson.Decode(line)
 			if _, unknown := msg.(*streamjson.Unknown); err != nil || unknown || msg == nil {
 				continue
@@ -145,6 +140,24 @@ func TestGoldenLinesFitTheSchema(t *testing.T) {
 	if checked < 50 {
 		t.Errorf("only %d lines were checked in %v", checked, files)
 	}
+}
+
+// recordings are the files with lines below some folders.
+func recordings(t *testing.T, folders ...string) []string {
+	t.Helper()
+	var files []string
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if filepath.Ext(path) == ".jsonl" {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
 }
 
 func fits(schema *jsonschema.Resolved, line []byte) error {
