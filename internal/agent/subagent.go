@@ -194,13 +194,10 @@ var notForSubagents = map[string]bool{"enter_plan_mode": true, "exit_plan_mode":
 func (s *subagent) tools() *tools.Registry {
 	deepest := s.parent.c.depth+1 >= max(s.parent.c.cfg.MaxDepth, 1)
 	kept := s.parent.c.cfg.Tools.Filter(func(spec tools.Spec) bool {
-		switch {
-		case spec.Name == agentToolName && deepest, notForSubagents[spec.Name]:
-			return false
-		case s.def.Tools != nil && !namesTool(s.def.Tools, spec):
+		if spec.Name == agentToolName && deepest || notForSubagents[spec.Name] {
 			return false
 		}
-		return !namesTool(s.def.DisallowedTools, spec)
+		return s.def.Offers(spec)
 	})
 	if _, ok := kept.Lookup("todo_write"); ok {
 		kept.Add(tools.NewTodoWrite(new(tools.TodoList))) // a list of its own

@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/settings"
 	"github.com/agentcli/agent/internal/streamjson"
+	"github.com/agentcli/agent/internal/tools"
 )
 
 // agentFolders are the folders of sub-agents' files beneath a home or project.
@@ -72,6 +75,9 @@ func (w *wiring) loadAgents(context.Context) error {
 		}
 		w.agents.rest = append(found, agent.BuiltinDefinitions()...)
 	}
+	if err := w.becomeAgent(nil); err != nil && w.host == nil { // a host may define it yet
+		return fail(ExitUsage, "%w", err)
+	}
 	w.offerAgents(w.agents.list())
 	for _, tool := range append(agent.NewPlanTools(), agent.NewToolSearch()) {
 		if w.wanted(tool.Spec()) {
@@ -92,8 +98,25 @@ func (w *wiring) agentFolders() []agent.Folder {
 	if w.o.reads("project") && root != w.dirs.Home {
 		add(root, agent.LevelProject)
 	}
-	if w.dirs.Home != "" && w.o.reads("user") {
-		add(w.dirs.Home, agent.LevelUser)
+	if w.o.reads("user") {
+		for _, f := range userFolders(w.dirs, "agents") {
+			out = append(out, agent.Folder{Path: f, Level: agent.LevelUser})
+		}
+	}
+	return out
+}
+
+// userFolders are the user's folders of a kind: our own, and those of other
+// programs, wherever they are.
+func userFolders(d settings.Dirs, kind string) []string {
+	var out []string
+	if d.Home != "" {
+		out = append(out, filepath.Join(d.Home, ".agent", kind))
+	}
+	for _, tool := range []string{"claude", "qwen", "gemini"} {
+		if dir := d.OfTool(tool); dir != "" {
+			out = append(out, filepath.Join(dir, kind))
+		}
 	}
 	return out
 }
@@ -111,4 +134,61 @@ func (w *wiring) offerAgents(list []agent.Definition) {
 	if w.wanted(tool.Spec()) && len(list) > 0 {
 		w.toolset.registry.Add(tool)
 	}
+}
+
+// mainAgent returns the agent that --agent names, nil without that flag. more
+// are agents that are yet to be added.
+func (w *wiring) mainAgent(more []agent.Definition) (*agent.Definition, error) {
+	if w.o.agent == "" {
+		return nil, nil
+	}
+	list := slices.Concat(more, w.agents.list())
+	for i := range list {
+		if list[i].Name == w.o.agent {
+			return &list[i], nil
+		}
+	}
+	return nil, fmt.Errorf("--agent: there is no agent %q: the agents are %s", w.o.agent, strings.Join(w.agents.names(), ", "))
+}
+
+// becomeAgent leaves the conversation the tools of the agent that --agent names,
+// the first time that it is there.
+func (w *wiring) becomeAgent(more []agent.Definition) error {
+	d, err := w.mainAgent(more)
+	if err != nil || d == nil || w.main.Load() != nil {
+		return err
+	}
+	w.offering.Lock()
+	defer w.offering.Unlock()
+	w.main.Store(d)
+	w.toolset.registry.Remove(func(s tools.Spec) bool { return !d.Offers(s) })
+	return nil
+}
+
+// becomeLate is becomeAgent for an agent that the host defines: the conversation
+// is there already.
+func (w *wiring) becomeLate(ctx context.Context, more []agent.Definition) error {
+	if w.main.Load() != nil {
+		return nil
+	}
+	if err := w.becomeAgent(more); err != nil || w.main.Load() == nil {
+		return err
+	}
+	if err := w.buildPrompt(ctx); err != nil {
+		return err
+	}
+	w.conv.SetSystem(w.system)
+	w.conv.Adopt(w.main.Load(), w.o.model != "")
+	return nil
+}
+
+// resolve returns the model of a name: agent.Config.Resolve. There is none while
+// the conversation waits to become an agent that the host has yet to define.
+func (w *wiring) resolve(name string) (agent.Model, error) {
+	if w.main.Load() == nil {
+		if _, err := w.mainAgent(nil); err != nil {
+			return agent.Model{}, fail(ExitUsage, "%w", err)
+		}
+	}
+	return w.models.resolve(name)
 }

@@ -53,6 +53,12 @@ func (w *wiring) commandFolders() []command.Folder {
 	if w.dirs.Home != "" && w.o.reads("user") {
 		out = append(out, command.Folders(w.dirs.Home, command.User)...)
 	}
+	for i, f := range out { // the user may keep them elsewhere
+		tool, _, _ := strings.Cut(f.Path, string(filepath.Separator))
+		if dir := w.dirs.OfTool(strings.TrimPrefix(tool, ".")); f.Source == command.User && dir != "" && dir != filepath.Join(f.Root, tool) {
+			out[i].Root, out[i].Path = dir, filepath.Base(f.Path)
+		}
+	}
 	return out
 }
 
@@ -71,6 +77,8 @@ func (w *wiring) expand(ctx context.Context, in agent.Input) (agent.Expansion, e
 		return agent.Expansion{}, nil
 	case errors.As(err, &unknown) && w.o.host.dialect == streamjson.Claude:
 		return agent.Expansion{Handled: true, Reply: "Unknown slash command: " + unknown.Name}, nil
+	case errors.As(err, &unknown):
+		return agent.Expansion{Handled: true, Err: &exitError{ExitInput, err}}, nil
 	case err != nil:
 		return agent.Expansion{Handled: true, Err: err}, nil
 	case x.Prompt != "":

@@ -23,8 +23,10 @@ const (
 	ExitInput       ExitCode = 42
 	ExitSettings    ExitCode = 52
 	ExitTurnLimit   ExitCode = 53
+	ExitBudget      ExitCode = 54
 	ExitLoop        ExitCode = 56
 	ExitDenied      ExitCode = 57
+	ExitSchema      ExitCode = 58
 	ExitInternal    ExitCode = 70
 	ExitUnwritable  ExitCode = 74
 	ExitInterrupted ExitCode = 130
@@ -40,11 +42,13 @@ var exitTable = []struct {
 	{ExitFailed, "the last result is an error, of a kind without a code of its own"},
 	{ExitUsage, "flags or arguments that make no sense"},
 	{ExitAuth, "no credentials for a model, or refused ones"},
-	{ExitInput, "bad input: lines that could not be read, no prompt, a session id that is in use, a script that is wrong"},
+	{ExitInput, "bad input: lines that could not be read, no prompt, an unknown slash command, a session id that is in use, a script that is wrong"},
 	{ExitSettings, "settings that cannot be used"},
 	{ExitTurnLimit, "the limit of model requests in a turn was reached (--max-turns)"},
+	{ExitBudget, "the models have cost what they may (--max-budget-usd)"},
 	{ExitLoop, "stopped by the loop guard: the model kept making the same call, or only calls that could not be read"},
 	{ExitDenied, "a tool call was denied, with --on-deny=fail"},
+	{ExitSchema, "the model gave no answer that fits the schema (--json-schema)"},
 	{ExitInternal, "a defect of this program"},
 	{ExitUnwritable, "output or transcript could not be written"},
 	{ExitInterrupted, "SIGINT"},
@@ -77,6 +81,10 @@ func resultCode(r agent.Result) ExitCode {
 		return coded.code
 	case errors.Is(r.Err, agent.ErrMaxTurns):
 		return ExitTurnLimit
+	case errors.Is(r.Err, agent.ErrBudget):
+		return ExitBudget
+	case errors.Is(r.Err, agent.ErrNoStructured):
+		return ExitSchema
 	case errors.Is(r.Err, agent.ErrLoop):
 		return ExitLoop
 	case errors.Is(r.Err, agent.ErrDenied):

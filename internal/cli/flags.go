@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"os"
 	"strings"
 
@@ -122,7 +123,7 @@ func (o *options) check() error {
 		return fail(ExitUsage, "give --system-prompt or --system-prompt-file, not both")
 	case o.changed("prompt") && o.promptFile != "":
 		return fail(ExitUsage, "give the prompt with --prompt or --prompt-file, not both")
-	case o.skipPermissions && (o.permissionMode != "" || o.approvalMode != ""):
+	case o.skipPermissions && o.contradictsYolo():
 		return fail(ExitUsage, "--yolo is a permission mode: leave out --permission-mode and --approval-mode")
 	case o.permissionMode != "" && o.approvalMode != "" && o.permissionMode != o.approvalMode:
 		return fail(ExitUsage, "--permission-mode %s and --approval-mode %s contradict each other", o.permissionMode, o.approvalMode)
@@ -138,6 +139,17 @@ func (o *options) check() error {
 		}
 	}
 	return nil
+}
+
+// contradictsYolo reports whether another flag asks for another mode. Old
+// Claude SDKs always name the default one.
+func (o *options) contradictsYolo() bool {
+	name := cmp.Or(o.permissionMode, o.approvalMode)
+	if name == "" || name == string(policy.ModeDefault) && o.host.dialect == streamjson.Claude {
+		return false
+	}
+	m, err := policy.ParseMode(name)
+	return err != nil || m != policy.ModeYolo
 }
 
 func oneOf(flag, value string, valid ...string) error {

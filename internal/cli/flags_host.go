@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ type hostOptions struct {
 	mcpConfig       []string
 	strictMCP       bool
 	agents          string
+	agent           string
 
 	hookEvents    bool
 	subagentText  bool
@@ -62,32 +64,26 @@ func (o *options) bindHost(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.mcpConfig, "mcp-config", nil, `MCP servers: JSON such as {"mcpServers":{"name":{"command":"..."}}}, or the path of a file`)
 	f.BoolVar(&o.strictMCP, "strict-mcp-config", false, "only the MCP servers of --mcp-config and of the host")
 	f.StringVar(&o.agents, "agents", "", `sub-agents: JSON such as {"name":{"description":"...","prompt":"..."}}`)
+	f.StringVar(&o.agent, "agent", "", "the agent that the conversation itself is: it has that agent's prompt, tools and model")
 	f.BoolVar(&o.hookEvents, "include-hook-events", false, "with stream-json output: also a line when a hook starts and ends")
 	f.BoolVar(&o.subagentText, "forward-subagent-text", false, "with stream-json output: also what sub-agents say, not only their tool calls")
 	f.BoolVar(&o.replayUser, "replay-user-messages", false, "with stream-json output: send user lines back when their turn begins")
 	f.BoolVar(&o.sessionMirror, "session-mirror", false, "with stream-json output: also a line for what is added to the transcript")
 	f.BoolVar(&o.noPersistence, "no-session-persistence", false, "keep no transcript")
 	f.IntVar(&o.heartbeat, "heartbeat", 0, "with stream-json output: a heartbeat line every so many seconds (0: none)")
-	f.StringVar(&o.thinking, "thinking", "", "adaptive or disabled")
+	f.StringVar(&o.thinking, "thinking", "", "adaptive, enabled or disabled")
 	f.IntVar(&o.maxThinking, "max-thinking-tokens", 0, "the most tokens that the model may think for in one answer")
 	f.StringVar(&o.effort, "effort", "", "how hard the model thinks: low, medium, high, xhigh or max")
 	f.StringVar(&o.jsonSchema, "json-schema", "", "the answer must be an object that this JSON Schema describes")
 	f.StringSliceVar(&o.fallback, "fallback-model", nil, "models to go on with while the first one is overloaded or gone; comma-separated")
 	f.Float64Var(&o.maxBudget, "max-budget-usd", 0, "end when the models have cost this much, in US dollars (0: no limit)")
 	f.StringSliceVar(&o.betas, "betas", nil, "beta features to ask Anthropic's API for; comma-separated")
-	f.StringSliceVar(&o.coreTools, "core-tools", nil, "the built-in tools to offer besides those that only serve the agent itself; comma-separated")
+	f.StringArrayVar(&o.coreTools, "core-tools", nil, "the built-in tools to offer besides those that only serve the agent itself; comma-separated")
 	f.StringVar(&o.authType, "auth-type", "", "whose API the models are asked over: openai, anthropic, gemini or vertex-ai (default: by the model's name)")
 	f.IntVar(&o.maxDepth, "max-subagent-depth", 1, "how deep sub-agents may start sub-agents of their own")
 	f.StringVar(&o.channel, "channel", "", "")
 	f.BoolVar(&o.awaitInit, "await-initialize", false, "")
-	hidden := []string{
-		"channel", "await-initialize", // said by SDKs, of no use to people
-		"dialect", "permission-prompt-tool", "permission-prompts", "yolo", "setting-sources", "managed-settings", "mcp-config",
-		"strict-mcp-config", "agents", "include-hook-events", "forward-subagent-text", "replay-user-messages", "session-mirror",
-		"no-session-persistence", "heartbeat", "thinking", "max-thinking-tokens", "effort", "json-schema", "fallback-model",
-		"max-budget-usd", "betas", "core-tools", "auth-type", "max-subagent-depth", "settings",
-	}
-	for _, name := range hidden {
+	for _, name := range []string{"channel", "await-initialize"} { // said by SDKs, of no use to people
 		if err := f.MarkHidden(name); err != nil {
 			panic(err) // there is no such flag
 		}
@@ -129,16 +125,34 @@ func (o *options) checkHost() error {
 			return err
 		}
 	}
-	if err := o.checkBeyond(); err != nil {
+	if err := o.checkForeign(); err != nil {
 		return err
 	}
 	switch {
 	case o.host.dialect == streamjson.Gemini && o.inputFormat == formatStreamJSON:
 		return fail(ExitUsage, "--dialect gemini is a form of output only: leave out --input-format stream-json, or take another dialect")
-	case o.heartbeat < 0, o.maxBudget < 0, o.maxThinking < 0, o.maxDepth < 0:
-		return fail(ExitUsage, "--heartbeat, --max-budget-usd, --max-thinking-tokens and --max-subagent-depth take no negative numbers")
+	case o.promptTool != "" && o.promptTool != "stdio" && !isPromptTool(o.promptTool):
+		return fail(ExitUsage, `--permission-prompt-tool is %q: give "stdio", or a tool of an MCP server such as mcp__server__tool`, o.promptTool)
+	case o.inputFormat != formatStreamJSON && (o.promptTool == "stdio" || o.heartbeat != 0 || o.sessionMirror || o.replayUser):
+		return fail(ExitUsage, "--permission-prompt-tool stdio, --heartbeat, --session-mirror and --replay-user-messages serve a host: they need --input-format stream-json")
 	case o.jsonSchema != "" && !json.Valid([]byte(o.jsonSchema)):
 		return fail(ExitUsage, "--json-schema is not JSON")
+	}
+	return o.checkNumbers()
+}
+
+// checkNumbers refuses limits that are none.
+func (o *options) checkNumbers() error {
+	for _, n := range []struct {
+		flag  string
+		value float64
+	}{
+		{"heartbeat", float64(o.heartbeat)}, {"max-budget-usd", o.maxBudget},
+		{"max-thinking-tokens", float64(o.maxThinking)}, {"max-subagent-depth", float64(o.maxDepth)},
+	} {
+		if n.value < 0 || math.IsNaN(n.value) || math.IsInf(n.value, 0) {
+			return fail(ExitUsage, "--%s is %v: give 0 or more", n.flag, n.value)
+		}
 	}
 	return nil
 }

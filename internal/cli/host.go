@@ -93,7 +93,7 @@ func (h *host) Ask(ctx context.Context, q policy.Question) (policy.Answer, error
 
 // Initialize implements control.Session. What can be wrong is looked at before
 // anything is changed.
-func (h *host) Initialize(_ context.Context, in *control.Initialize) error {
+func (h *host) Initialize(ctx context.Context, in *control.Initialize) error {
 	list, err := sessionAgents(in.Raw)
 	if err != nil {
 		return err
@@ -102,10 +102,16 @@ func (h *host) Initialize(_ context.Context, in *control.Initialize) error {
 	if err != nil {
 		return err
 	}
+	if _, err := h.w.mainAgent(list); err != nil {
+		return err
+	}
 	if in.JSONSchema != nil {
 		if err := h.conv.SetSchema(in.JSONSchema); err != nil {
 			return fmt.Errorf("jsonSchema: %w", err)
 		}
+	}
+	if err := h.w.becomeLate(ctx, list); err != nil {
+		return err
 	}
 	if in.SystemPrompt != nil || in.AppendPrompt != "" {
 		h.conv.SetSystem(joinPrompt(orDefault(in.SystemPrompt, h.w.system), in.AppendPrompt))

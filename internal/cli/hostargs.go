@@ -13,7 +13,8 @@ import (
 type hostArgs struct {
 	args    []string
 	dialect streamjson.Dialect
-	dropped []string // flags that nobody here knows, left out of args
+	lines   bool          // JSON lines come on stdin
+	dropped []droppedFlag // flags that nobody here knows, left out of args
 }
 
 // readHostArgs settles the dialect and, when a published SDK started us, takes
@@ -21,13 +22,13 @@ type hostArgs struct {
 // programs to pass over them. known finds a flag by its name; args of another
 // command than the main one come back as they are.
 func readHostArgs(args []string, getenv func(string) string, known func(name string) *pflag.Flag) hostArgs {
-	h := hostArgs{args: args, dialect: settleDialect(args, getenv)}
+	h := hostArgs{args: args, dialect: settleDialect(args, getenv), lines: flagValue(args, "input-format") == formatStreamJSON}
 	if h.dialect != streamjson.Claude && h.dialect != streamjson.Qwen {
 		return h
 	}
 	h.args = nil
 	for i := 0; i < len(args); i++ {
-		name, _, joined := flagName(args[i])
+		name, value, joined := flagName(args[i])
 		if name == "" {
 			h.args = append(h.args, args[i])
 			continue
@@ -37,9 +38,9 @@ func readHostArgs(args []string, getenv func(string) string, known func(name str
 		switch {
 		case f == nil:
 			if !joined && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
-				n = 2
+				n, value = 2, args[i+1]
 			}
-			h.dropped = append(h.dropped, "--"+name)
+			h.drop(name, value)
 			i += n - 1
 			continue
 		case !joined && f.NoOptDefVal == "" && i+1 < len(args):
@@ -55,6 +56,15 @@ func readHostArgs(args []string, getenv func(string) string, known func(name str
 		}
 	}
 	return h
+}
+
+// drop leaves out a flag, but for one that says what another flag says here.
+func (h *hostArgs) drop(name, value string) {
+	if name == "chat-recording" && value == "false" {
+		h.args = append(h.args, "--no-session-persistence")
+		return
+	}
+	h.dropped = append(h.dropped, droppedFlag{name, value})
 }
 
 // flagName is the name of a long flag, and its value if it is joined to it;

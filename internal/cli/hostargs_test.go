@@ -32,14 +32,16 @@ func TestHostArgs(t *testing.T) {
 			dialect: streamjson.Native, want: strings.Fields(sdk)},
 		{name: "told", args: append(strings.Fields(sdk), "--dialect=native"), env: map[string]string{"CLAUDE_CODE_ENTRYPOINT": "x"},
 			dialect: streamjson.Native, want: append(strings.Fields(sdk), "--dialect=native")},
-		{name: "unknown flags", args: append(strings.Fields(sdk), "--brand-new", "value", "--newer=v", "--bare", "--max-turns=3"),
+		{name: "unknown flags", args: append(strings.Fields(sdk), "--brand-new", "value", "--newer=v", "--newest", "--max-turns=3"),
 			env: map[string]string{"CLAUDE_AGENT_SDK_VERSION": "1"}, dialect: streamjson.Claude,
-			want: append(strings.Fields(sdk), "--max-turns=3"), dropped: []string{"--brand-new", "--newer", "--bare"}},
+			want: append(strings.Fields(sdk), "--max-turns=3"), dropped: []string{"--brand-new", "--newer", "--newest"}},
 		{name: "an empty value, and one that looks like a flag", args: append(strings.Fields(sdk), "--system-prompt", "", "--append-system-prompt", "--what"),
 			env: map[string]string{"CLAUDE_AGENT_SDK_VERSION": "1"}, dialect: streamjson.Claude,
 			want: append(strings.Fields(sdk), "--system-prompt", "", "--append-system-prompt", "--what")},
 		{name: "unknown flags of a person stay", args: append(strings.Fields(sdk), "--brand-new"), dialect: streamjson.Native,
 			want: append(strings.Fields(sdk), "--brand-new")},
+		{name: "no transcript", args: append(strings.Fields(sdk), "--chat-recording", "false", "--channel=SDK"), dialect: streamjson.Qwen,
+			want: append(strings.Fields(sdk), "--no-session-persistence", "--channel=SDK")},
 		{name: "several servers", args: append(strings.Fields(sdk), "--mcp-config", "{}", "a.json", "--verbose"),
 			env: map[string]string{"CLAUDE_AGENT_SDK_VERSION": "1"}, dialect: streamjson.Claude,
 			want: append(strings.Fields(sdk), "--mcp-config", "{}", "--mcp-config", "a.json", "--verbose")},
@@ -57,7 +59,11 @@ func TestHostArgs(t *testing.T) {
 			if diff := cmp.Diff(test.want, h.args); diff != "" {
 				t.Errorf("args (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.dropped, h.dropped); diff != "" {
+			var dropped []string
+			for _, d := range h.dropped {
+				dropped = append(dropped, d.String())
+			}
+			if diff := cmp.Diff(test.dropped, dropped); diff != "" {
 				t.Errorf("dropped (-want +got):\n%s", diff)
 			}
 		})

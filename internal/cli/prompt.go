@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/tools"
 )
 
@@ -74,9 +75,15 @@ func readStdin(in io.Reader) (string, error) {
 }
 
 // buildSystemPrompt returns the whole system prompt, in whose default part tools
-// have their names in the dialect.
-func (o *options) buildSystemPrompt(names *tools.Names, dir string, roots []string, now time.Time) (string, error) {
-	base := names.Text(defaultPrompt) + environment(dir, roots, now)
+// have their names in the dialect. main is the agent that the conversation is
+// to be, nil for none: its prompt stands in the default's place, and in that of
+// an empty one, which the Python SDK gives whenever its user gives none.
+func (o *options) buildSystemPrompt(names *tools.Names, main *agent.Definition, dir string, roots []string, now time.Time) (string, error) {
+	base := names.Text(defaultPrompt)
+	if main != nil {
+		base = main.Prompt + "\n"
+	}
+	base += environment(dir, roots, now)
 	switch {
 	case o.systemPromptFile != "":
 		text, err := readTextFile("--system-prompt-file", o.systemPromptFile)
@@ -84,7 +91,7 @@ func (o *options) buildSystemPrompt(names *tools.Names, dir string, roots []stri
 			return "", err
 		}
 		base = text
-	case o.changed("system-prompt"):
+	case o.systemPrompt != "", o.changed("system-prompt") && main == nil:
 		base = o.systemPrompt
 	}
 	if o.appendSystemPrompt != "" {

@@ -85,6 +85,9 @@ runs what your prompt asks for, with the model of your choice.
 		},
 	}
 	o.bind(cmd)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return o.refused(io, fail(ExitUsage, "%w", nearFlags(cmd.Flags(), err)))
+	})
 	cmd.CompletionOptions.HiddenDefaultCmd = false
 	cmd.AddCommand(group(newConfigCmd(io)), group(newModelCmd(io)), group(newPolicyCmd(io)))
 	cmd.AddCommand(group(newProtocolCmd(io)))
@@ -106,7 +109,8 @@ var flagAliases = map[string]string{
 	"print":           "prompt",
 
 	// the Claude Agent SDKs'
-	"debug-to-stderr": "debug",
+	"debug-to-stderr":              "debug",
+	"dangerously-skip-permissions": "yolo",
 
 	// qwen's SDK's
 	"max-session-turns": "max-turns",

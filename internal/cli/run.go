@@ -38,7 +38,7 @@ func runMain(ctx context.Context, cio IO, o *options) error {
 		return nil
 	}
 	if err := o.check(); err != nil {
-		return err
+		return o.refused(cio, err)
 	}
 	ctx = telemetry.WithTraceParent(ctx, cio.Getenv("TRACEPARENT"), cio.Getenv("TRACESTATE"))
 	if o.wantsChat(cio) {

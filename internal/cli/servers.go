@@ -176,6 +176,8 @@ func (w *wiring) trustRules(wanted func(server string) bool) []policy.Rule {
 
 // serverTools takes tools of MCP servers that have come or gone.
 func (w *wiring) serverTools(added []tools.Tool, removed []string) {
+	w.offering.Lock()
+	defer w.offering.Unlock()
 	w.toolset.registry.Remove(func(s tools.Spec) bool { return slices.Contains(removed, s.Name) })
 	added = slices.DeleteFunc(slices.Clone(added), func(t tools.Tool) bool { return !w.wanted(t.Spec()) })
 	w.toolset.registry.Add(added...)
@@ -283,6 +285,11 @@ func promptTool(name string) (server, tool string, ok bool) {
 		return "", "", false
 	}
 	return strings.Cut(rest, "__")
+}
+
+func isPromptTool(name string) bool {
+	server, tool, ok := promptTool(name)
+	return ok && server != "" && tool != ""
 }
 
 // askTool puts a permission question to a tool of an MCP server, which answers

@@ -113,6 +113,9 @@ func (w *wiring) wanted(s tools.Spec) bool {
 	if w.chosen != nil && s.Server == "" && !w.chosen[s.Name] {
 		return false
 	}
+	if d := w.main.Load(); d != nil && !d.Offers(s) {
+		return false
+	}
 	if s.Name == "ask_user" && w.host != nil && w.o.host.dialect == streamjson.Claude && !w.host.answers() {
 		return false // nobody there can answer, and nobody will come
 	}

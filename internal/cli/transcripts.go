@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/cli/version"
@@ -103,17 +102,4 @@ func (h *host) mirror(path string, records []json.RawMessage) {
 	for _, m := range h.w.facts().MirrorFrames(path, records) {
 		_ = h.out.Send(m) // the Output reports a consumer that went away
 	}
-}
-
-// checkBeyond refuses what flags ask for and this version hasn't got, where
-// going on without would do harm.
-func (o *options) checkBeyond() error {
-	for _, flag := range []string{"--resume", "--continue", "--fork-session", "--resume-session-at", "--resume-drops-turn"} {
-		for _, dropped := range o.host.dropped {
-			if dropped == flag {
-				return fail(ExitUsage, "%s is not available in this version: sessions can't be gone on with yet", fmt.Sprint(flag))
-			}
-		}
-	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +61,9 @@ type wiring struct {
 	perms     *permissions
 	hooks     *hooks.Runner
 	agents    *agents
-	chosen    map[string]bool // built-in tools that flags name; nil: all
+	main      atomic.Pointer[agent.Definition] // what the conversation itself is; nil: no agent
+	offering  sync.Mutex                       // held while tools are offered or taken away
+	chosen    map[string]bool                  // built-in tools that flags name; nil: all
 	servers   *mcp.Manager
 	commands  *command.Registry
 	files     *tools.FileNames
@@ -96,10 +99,10 @@ func newWiring(ctx context.Context, cio IO, o *options, asker policy.Asker) (_ *
 	}
 	w.log, w.closers = log, append(w.closers, closeLog)
 	if len(o.host.dropped) > 0 {
-		log.Info("passed over flags that are not known here", "flags", o.host.dropped)
+		log.Info("passed over flags that are not known here", "flags", fmt.Sprint(o.host.dropped))
 	}
 	for _, step := range []func(context.Context) error{
-		w.loadSettings, w.buildModels, w.buildPolicy, w.buildTools, w.buildHooks, w.buildServers, w.loadAgents, w.buildCommands,
+		w.loadSettings, w.buildModels, w.buildPolicy, w.buildTools, w.buildHooks, w.loadAgents, w.buildServers, w.buildCommands,
 		w.buildPrompt, w.buildTranscript, w.buildProtocolLog,
 	} {
 		if err := step(ctx); err != nil {
@@ -136,6 +139,7 @@ func (w *wiring) loadSettings(context.Context) error {
 	if w.o.maxTurns > 0 {
 		flags[settings.MaxTurns] = w.o.maxTurns
 	}
+	w.readHostEnv(flags)
 	if more := w.o.dirs(); len(more) > 0 {
 		flags[settings.AdditionalDirectories] = more
 	}
@@ -258,7 +262,7 @@ func (w *wiring) buildTools(context.Context) error {
 }
 
 func (w *wiring) buildPrompt(context.Context) (err error) {
-	w.system, err = w.o.buildSystemPrompt(w.names, w.cio.Dir, w.toolset.roots.All(), time.Now())
+	w.system, err = w.o.buildSystemPrompt(w.names, w.main.Load(), w.cio.Dir, w.toolset.roots.All(), time.Now())
 	return err
 }
 
@@ -292,6 +296,9 @@ func (w *wiring) conversation() (*agent.Conversation, error) {
 	w.perms = &permissions{w: w}
 	w.conv = agent.New(w.agentConfig(check))
 	w.perms.conv = w.conv
+	if d := w.main.Load(); d != nil {
+		w.conv.Adopt(d, w.o.model != "")
+	}
 	if w.o.jsonSchema != "" {
 		if err := w.conv.SetSchema([]byte(w.o.jsonSchema)); err != nil {
 			return nil, fail(ExitUsage, "--json-schema: %w", err)
@@ -302,7 +309,7 @@ func (w *wiring) conversation() (*agent.Conversation, error) {
 
 func (w *wiring) agentConfig(check *checkers) agent.Config {
 	c := agent.Config{
-		SessionID: w.sessionID, Resolve: w.models.resolve, System: w.system, Tools: w.toolset.registry, Names: w.names,
+		SessionID: w.sessionID, Resolve: w.resolve, System: w.system, Tools: w.toolset.registry, Names: w.names,
 		Policy: w.engine, Facts: w.place, Mode: w.set.Mode(), Asker: w.asker, Ledger: w.ledger,
 		Check: check.judge, Save: w.saveRule, Apply: w.perms.apply, Words: w.o.words(),
 		MaxTurns: w.set.Int(settings.MaxTurns), MaxBudgetUSD: w.o.maxBudget, FailOnDenial: w.o.onDeny == "fail",
@@ -373,7 +380,7 @@ func (w *wiring) toolNames() []string {
 }
 
 func (w *wiring) forwardsText() bool {
-	return w.o.subagentText || w.host != nil && w.host.forward.Load()
+	return w.o.subagentText || w.hostEnv("CLAUDE_CODE_FORWARD_SUBAGENT_TEXT") == "1" || w.host != nil && w.host.forward.Load()
 }
 
 // outputStyle is what Claude's settings say; hosts expect it back, whatever it

@@ -33,18 +33,37 @@ type Dirs struct {
 	State    string // what must survive but is not configuration
 	Cache    string // what can be deleted at any time
 	Sessions string // transcripts; beneath State
+
+	// Claude and Qwen are where the user keeps the files of those programs
+	// instead of beneath Home; empty: nowhere else. See OfTool.
+	Claude, Qwen string
+}
+
+// OfTool returns the directory of the user's files of another tool: claude,
+// qwen or gemini. It is empty if there is no telling.
+func (d Dirs) OfTool(tool string) string {
+	switch {
+	case tool == claude && d.Claude != "":
+		return d.Claude
+	case tool == qwen && d.Qwen != "":
+		return d.Qwen
+	case d.Home == "":
+		return ""
+	}
+	return filepath.Join(d.Home, "."+tool)
 }
 
 // FindDirs works the directories out from the environment alone: AGENT_HOME
 // moves all of them; else the XDG base directories, beneath HOME by default
-// (on windows APPDATA, LOCALAPPDATA and USERPROFILE). goos is a
-// [runtime.GOOS]. It touches no file. The error says that AGENT_HOME is not
+// (on windows APPDATA, LOCALAPPDATA and USERPROFILE); CLAUDE_CONFIG_DIR and
+// QWEN_HOME say where those programs' files are. goos is a [runtime.GOOS]. It touches no file. The error says that AGENT_HOME is not
 // absolute.
 func FindDirs(getenv func(string) string, goos string) (Dirs, error) {
 	d := Dirs{Home: absolute(getenv("HOME"), goos)}
 	if goos == "windows" {
 		d.Home = absolute(getenv("USERPROFILE"), goos)
 	}
+	d.Claude, d.Qwen = absolute(getenv("CLAUDE_CONFIG_DIR"), goos), absolute(getenv("QWEN_HOME"), goos)
 	if all := getenv("AGENT_HOME"); all != "" {
 		if absolute(all, goos) == "" {
 			return Dirs{}, fmt.Errorf("AGENT_HOME is %q: it must be an absolute path", all)

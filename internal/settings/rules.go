@@ -118,9 +118,11 @@ type otherFile struct {
 // In a project that is the home itself a file is the home's.
 func otherFiles(o RuleOptions) []otherFile {
 	var out []otherFile
-	if o.Dirs.Home != "" && !slices.Contains(o.Skip, User) {
+	if !slices.Contains(o.Skip, User) {
 		for _, tool := range otherTools() {
-			out = append(out, otherFile{tool: tool, path: filepath.Join(o.Dirs.Home, "."+tool, fileName)})
+			if dir := o.Dirs.OfTool(tool); dir != "" {
+				out = append(out, otherFile{tool: tool, path: filepath.Join(dir, fileName)})
+			}
 		}
 	}
 	if o.Root == "" {
