@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,15 +38,36 @@ type host struct {
 	conv *agent.Conversation
 }
 
-// lateOutput is an output that is known only after those who write to it.
-type lateOutput struct{ to session.Output }
+// lateOutput is an output that is known only after those who write to it: a
+// server of the host's may be spoken to before.
+type lateOutput struct {
+	to    session.Output
+	once  sync.Once
+	known chan struct{} // closed by set
+}
 
-// Send implements control.Output.
-func (l *lateOutput) Send(m streamjson.Message) error { return l.to.Send(m) }
+// set says what the output is; nil: there will be none. The first word counts.
+func (l *lateOutput) set(to session.Output) {
+	l.once.Do(func() {
+		l.to = to
+		close(l.known)
+	})
+}
+
+// Send implements control.Output. It waits for set.
+func (l *lateOutput) Send(m streamjson.Message) error {
+	<-l.known
+	if l.to == nil {
+		return errNoOutput
+	}
+	return l.to.Send(m)
+}
+
+var errNoOutput = errors.New("the session did not start")
 
 // newHost makes the host of a run with JSON lines on stdin.
 func newHost(o *options) *host {
-	h := &host{o: o}
+	h := &host{o: o, out: lateOutput{known: make(chan struct{})}}
 	h.disp = control.New(control.Config{
 		Dialect: o.host.dialect, Out: &h.out, Names: outward{tools.NewNames(string(o.host.dialect))},
 	})
@@ -57,12 +79,13 @@ type outward struct{ *tools.Names }
 
 // attach completes the host. Nothing may have been read before.
 func (h *host) attach(w *wiring, conv *agent.Conversation, out session.Output) {
-	h.w, h.conv, h.out.to = w, conv, out
+	h.w, h.conv = w, conv
 	h.disp.SetLog(w.log)
 	h.disp.Attach(control.Effects{
 		Session: h, Conversation: h, Thinking: h, Continuation: h, Judge: h, Hooks: h,
 		Servers: h, ServerAdmin: h, Commands: h, Hints: h, Models: h, Usage: h, Tasks: h, Settings: h, Health: h,
 	})
+	h.out.set(out)
 }
 
 // answers reports whether the host answers questions.

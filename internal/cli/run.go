@@ -85,6 +85,9 @@ func runHeadless(ctx context.Context, cio IO, o *options) error {
 
 // runSession runs one session to its end and says what the exit code is.
 func runSession(ctx context.Context, cancel context.CancelCauseFunc, cio IO, o *options, w *wiring, out *streamjson.Writer) error {
+	if w.host != nil {
+		defer w.host.out.set(nil) // whoever waits for an output ends
+	}
 	conv, err := w.conversation()
 	if err != nil {
 		startFailed(o, out, err)
