@@ -133,6 +133,9 @@ func (w *wiring) loadSettings(context.Context) error {
 	if mode != "" {
 		flags[settings.DefaultMode] = string(mode)
 	}
+	if w.o.model == "default" && w.o.host.dialect == streamjson.Claude {
+		w.o.model = "" // its SDKs' name for none
+	}
 	if w.o.model != "" {
 		flags[settings.Model] = w.o.model
 	}
