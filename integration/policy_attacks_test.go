@@ -16,7 +16,8 @@ import (
 // modes and the reading of commands decide are below, by number. The others are
 // decided elsewhere:
 //
-//	T-01, T-11, T-33  what a repository starts before it is trusted: hooks and MCP servers
+//	T-01, T-33, T-36  what comes over the control channel, of MCP servers and hooks: control_attacks_test.go
+//	T-11              what is asked anew when it has changed: trusted folders
 //	T-02              endpoints and keys of a project: testdata/script/settings_project_restricted.txtar
 //	T-04              what is trusted with a worktree: trusted folders
 //	T-05 to T-08      programs that the agent starts by itself: there are none but those that a call names
@@ -25,7 +26,6 @@ import (
 //	T-25              races of links with writers: internal/tools
 //	T-29              the proxy of the sandbox
 //	T-32              names of temporary files: internal/tools and the state folder
-//	T-36              hooks: internal/policy has the order; a run needs hooks that are programs
 //	T-37              skills
 
 // TestAttackT03_AProjectGrantsNothing: whatever its files say of modes, rules and

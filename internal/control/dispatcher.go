@@ -37,8 +37,14 @@ type Config struct {
 // answered by an error and told by its context to give up.
 const stateLimit = 30 * time.Second
 
-// maxRunning is how many requests that change no state run at once.
+// maxRunning is how many requests of one pool run at once.
 const maxRunning = 64
+
+// pool is requests that change no state, and run as soon as there is a place.
+type pool struct {
+	waiting []*request // for a place
+	running int
+}
 
 // Dispatcher correlates and routes control traffic. Its methods may be called
 // from any goroutine, Receive, Malformed and CloseInput from the one that
@@ -63,8 +69,8 @@ type Dispatcher struct {
 	states  []*request          // that wait for their turn
 	last    *request            // the last state change; nil: all are done
 	stating bool                // a goroutine runs states
-	waiting []*request          // others that wait for a place
-	running int
+	free    pool                // others
+	outside pool                // others that wait for the host or a server
 	closed  bool
 
 	calls calls
@@ -194,13 +200,24 @@ func (d *Dispatcher) accept(m *streamjson.ControlRequest) {
 			d.stating = true
 			go d.runStates() // ends when no state change waits; Close waits for each request
 		}
-	case d.running < maxRunning:
-		d.running++
-		go d.run(r) // ends with the last request that waits; Close waits for each request
 	default:
-		d.waiting = append(d.waiting, r)
+		d.start(r)
 	}
 	d.mu.Unlock()
+}
+
+// start runs a request, or files it until there is a place. d.mu is held.
+func (d *Dispatcher) start(r *request) {
+	p := &d.free
+	if r.route.lane == laneOutside {
+		p = &d.outside
+	}
+	if p.running == maxRunning {
+		p.waiting = append(p.waiting, r)
+		return
+	}
+	p.running++
+	go d.run(p, r) // ends with the last request that waits; Close waits for each request
 }
 
 // runStates runs state changes in order until none waits.
@@ -221,24 +238,24 @@ func (d *Dispatcher) runStates() {
 }
 
 // run runs r and then what waits for a place.
-func (d *Dispatcher) run(r *request) {
+func (d *Dispatcher) run(p *pool, r *request) {
 	for r != nil {
 		r.serve()
-		r = d.nextWaiting()
+		r = d.nextWaiting(p)
 	}
 }
 
-func (d *Dispatcher) nextWaiting() *request {
+func (d *Dispatcher) nextWaiting(p *pool) *request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.waiting) == 0 {
-		d.waiting = nil
-		d.running--
+	if len(p.waiting) == 0 {
+		p.waiting = nil
+		p.running--
 		return nil
 	}
-	r := d.waiting[0]
-	d.waiting[0] = nil
-	d.waiting = d.waiting[1:]
+	r := p.waiting[0]
+	p.waiting[0] = nil
+	p.waiting = p.waiting[1:]
 	return r
 }
 

@@ -12,9 +12,10 @@ import (
 type lane int
 
 const (
-	laneNow   lane = iota // by the reader, at once
-	laneState             // in order of arrival
-	laneFree              // concurrently
+	laneNow     lane = iota // by the reader, at once
+	laneState               // in order of arrival
+	laneFree                // concurrently
+	laneOutside             // the same, but they may wait long for the host or a server, and keep no other waiting
 )
 
 type route struct {
@@ -96,7 +97,7 @@ func (d *Dispatcher) findOther(subtype string) route {
 	case "mcp_set_servers":
 		return route{laneState, d.mcp.setServers}
 	case "mcp_reconnect":
-		return route{laneFree, d.mcp.reconnect}
+		return route{laneOutside, d.mcp.reconnect}
 	case "mcp_toggle":
 		return route{laneState, d.mcp.toggle}
 	case "mcp_server_status":
@@ -104,9 +105,9 @@ func (d *Dispatcher) findOther(subtype string) route {
 	case "mcp_status":
 		return route{laneFree, d.mcp.status}
 	case "mcp_message":
-		return route{laneFree, d.mcp.message}
+		return route{laneOutside, d.mcp.message}
 	case "hook_callback":
-		return route{laneFree, d.hook.callback}
+		return route{laneOutside, d.hook.callback}
 	}
 	return route{}
 }

@@ -295,13 +295,23 @@ func callError(ctx, within context.Context, l *link, server, name string, limit 
 	switch {
 	case ctx.Err() != nil:
 		return who + ": the call was cancelled."
-	case l.closing.Err() != nil || errors.Is(err, sdk.ErrConnectionClosed):
+	case l.closing.Err() != nil || errors.Is(err, sdk.ErrConnectionClosed) || l.endedBy(err):
 		return fmt.Sprintf("%s: the connection ended during the call: %v. What the call did is not known.", who, l.why(err))
 	case errors.Is(within.Err(), context.DeadlineExceeded):
 		return fmt.Sprintf("%s did not answer within %v, and the call was cancelled. The server's \"timeout\" (milliseconds) sets the limit.", who, limit)
 	}
 	text := strings.TrimPrefix(err.Error(), `calling "tools/call": `)
 	return fmt.Sprintf("%s: %s", who, text)
+}
+
+// endedBy reports whether an error is that of the end of the link, which the SDK
+// may dress up as an answer.
+func (l *link) endedBy(err error) bool {
+	if l.cause == nil {
+		return false
+	}
+	cause := l.cause()
+	return cause != nil && strings.Contains(err.Error(), cause.Error())
 }
 
 func progressText(p *sdk.ProgressNotificationParams) string {
