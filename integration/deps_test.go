@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"bench/floor/stream":       {},
 	"integration":              {"internal/testkit"},
 	"integration/differential": {"internal/policy", "internal/tools"},
+	"integration/sdk":          {"internal/testkit"},
 }
 
 // everything is for the one package that knows all others.

@@ -25,3 +25,7 @@ need setsid util-linux
 need jq jq
 need strace strace
 need bwrap bubblewrap
+need node nodejs
+need npm npm
+need python3 python3
+python3 -m venv --help >/dev/null 2>&1 || echo "NOTE: python3 lacks venv: the tests with Python's SDK are skipped" >&2

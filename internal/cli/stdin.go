@@ -11,44 +11,13 @@ import (
 var errNoStdin = errors.New("stdin is closed")
 
 // stdin is a reader whose pending Read can be ended.
-type stdin interface {
-	io.Reader
-	// Unblock ends the pending and every later Read with io.EOF.
-	Unblock()
-	// release frees what the reader holds. It is called once, after the last Read
-	// and Unblock.
-	release()
-}
-
-// newStdin returns a reader of src, which it does not close. Nothing is read
-// before the first Read. The caller must release it.
-func newStdin(src io.Reader) stdin {
-	if f, ok := src.(*os.File); ok {
-		if in := newPolledStdin(f); in != nil {
-			return in
-		}
-	}
-	return &pumpedStdin{src: src, chunks: make(chan chunk), stop: make(chan struct{})}
-}
-
-// readError is the error of a Read as it is shown.
-func readError(err error) error {
-	if errors.Is(err, os.ErrClosed) {
-		return errNoStdin
-	}
-	return err
-}
-
-// pumpedStdin reads any source by a goroutine of its own. A read that the source
-// is stuck in stays behind until that ends: for the process's own stdin that is
-// the end of the process.
-type pumpedStdin struct {
-	src    io.Reader
-	chunks chan chunk
-	stop   chan struct{}
-	once   sync.Once
-	start  sync.Once
-	rest   []byte
+type stdin struct {
+	src   io.Reader
+	lines chan chunk
+	stop  chan struct{}
+	once  sync.Once
+	start sync.Once
+	rest  []byte
 }
 
 type chunk struct {
@@ -56,12 +25,19 @@ type chunk struct {
 	err  error
 }
 
+// newStdin returns a reader of src that Unblock ends. Nothing is read before
+// the first Read. A read that src is stuck in stays behind until src ends: for
+// the process's own stdin that is the end of the process.
+func newStdin(src io.Reader) *stdin {
+	return &stdin{src: src, lines: make(chan chunk), stop: make(chan struct{})}
+}
+
 // Read implements io.Reader.
-func (s *pumpedStdin) Read(p []byte) (int, error) {
+func (s *stdin) Read(p []byte) (int, error) {
 	s.start.Do(func() { go s.pump() })
 	if len(s.rest) == 0 {
 		select {
-		case c, ok := <-s.chunks:
+		case c, ok := <-s.lines:
 			if !ok {
 				return 0, io.EOF
 			}
@@ -79,8 +55,8 @@ func (s *pumpedStdin) Read(p []byte) (int, error) {
 }
 
 // pump ends with src, or with stop at the next chunk.
-func (s *pumpedStdin) pump() {
-	defer close(s.chunks)
+func (s *stdin) pump() {
+	defer close(s.lines)
 	for {
 		buf := make([]byte, 64<<10)
 		n, err := s.src.Read(buf)
@@ -89,23 +65,24 @@ func (s *pumpedStdin) pump() {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				s.pass(chunk{err: readError(err)})
+				if errors.Is(err, os.ErrClosed) {
+					err = errNoStdin
+				}
+				s.pass(chunk{err: err})
 			}
 			return
 		}
 	}
 }
 
-func (s *pumpedStdin) pass(c chunk) bool {
+func (s *stdin) pass(c chunk) bool {
 	select {
-	case s.chunks <- c:
+	case s.lines <- c:
 		return true
 	case <-s.stop:
 		return false
 	}
 }
 
-// Unblock implements stdin.
-func (s *pumpedStdin) Unblock() { s.once.Do(func() { close(s.stop) }) }
-
-func (s *pumpedStdin) release() {}
+// Unblock ends the pending and every later Read with io.EOF.
+func (s *stdin) Unblock() { s.once.Do(func() { close(s.stop) }) }

@@ -1,0 +1,349 @@
+package sdk
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentcli/agent/internal/testkit"
+)
+
+// kit is an installed SDK with its driver.
+type kit struct {
+	name    string
+	folder  string // below packages/
+	script  string // below drivers/
+	dialect dialect
+	install func(ctx context.Context, dir string) error
+	runtime func(dir string) string // the interpreter
+
+	ready  sync.Once
+	dir    string
+	err    error
+	shared sync.Once
+	driver *driver
+}
+
+// dialect is what differs between the families of SDKs: how the model is
+// reached, and the names of tools in model scripts.
+type dialect struct {
+	names map[string]string // by what stands for them in model scripts
+	env   func(url string) []string
+}
+
+var (
+	claude = dialect{
+		map[string]string{"@bash": "Bash", "@write": "Write", "@read": "Read", "@agent": "Agent"},
+		func(url string) []string { return []string{"ANTHROPIC_API_KEY=test-key", "ANTHROPIC_BASE_URL=" + url} },
+	}
+	qwen = dialect{
+		map[string]string{"@bash": "run_shell_command", "@write": "write_file", "@read": "read_file", "@agent": "agent"},
+		func(url string) []string {
+			return []string{"OPENAI_API_KEY=test-key", "OPENAI_BASE_URL=" + url + "/v1"}
+		},
+	}
+)
+
+// kits are the SDKs that are tested.
+var kits = map[string]*kit{
+	"python":     {name: "python", folder: "claude-python", script: "claude.py", dialect: claude, install: venv, runtime: func(dir string) string { return filepath.Join(dir, "venv", "bin", "python") }},
+	"typescript": {name: "typescript", folder: "claude-typescript", script: "claude.mjs", dialect: claude, install: npm("--omit=optional"), runtime: func(string) string { return "node" }},
+	"qwen":       {name: "qwen", folder: "qwen", script: "qwen.mjs", dialect: qwen, install: npm(), runtime: node22},
+	"qwen-0.1.7": {name: "qwen-0.1.7", folder: "qwen-0.1.7", script: "qwen.mjs", dialect: qwen, install: npm("--omit=optional"), runtime: func(string) string { return "node" }},
+}
+
+// required reports whether AGENT_TEST_REQUIRE demands the SDKs.
+func required() bool {
+	return slices.Contains(strings.Fields(os.Getenv("AGENT_TEST_REQUIRE")), "sdks")
+}
+
+// need returns the kit, installed. Where that is impossible the test is
+// skipped, or fails if the SDKs are demanded.
+func need(t testing.TB, name string) *kit {
+	t.Helper()
+	k := kits[name]
+	k.ready.Do(func() { k.dir, k.err = k.installed() })
+	if k.err == nil {
+		return k
+	}
+	if required() {
+		t.Fatalf("the %s SDK is not here, and AGENT_TEST_REQUIRE demands it: %v", name, k.err)
+	}
+	t.Skipf("needs the %s SDK: %v", name, k.err)
+	return nil
+}
+
+// installLimit is how long an installation may take.
+const installLimit = 4 * time.Minute
+
+// installed returns the folder with the SDK, which is kept from run to run
+// under the hash of what is in it.
+func (k *kit) installed() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	sum := sha256.New()
+	for _, pattern := range []string{"packages/" + k.folder + "/*", "kit_test.go"} {
+		files, _ := filepath.Glob(pattern)
+		for _, f := range files {
+			content, err := os.ReadFile(f)
+			if err != nil {
+				return "", err
+			}
+			sum.Write(content)
+		}
+	}
+	dir := filepath.Join(cache, "agent-sdk-tests", fmt.Sprintf("%s-%x", k.name, sum.Sum(nil)[:8]))
+	if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
+		return dir, nil
+	}
+	// A virtual environment can't be moved: what is incomplete is made anew.
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("packages", k.folder))); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), installLimit)
+	defer cancel()
+	if err := k.install(ctx, dir); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "done"), nil, 0o644)
+}
+
+func command(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Env = append(os.Environ(), "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_CONSTRAINT=requirements.txt")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %.2000s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+func venv(ctx context.Context, dir string) error {
+	if err := command(ctx, dir, "python3", "-m", "venv", "venv"); err != nil {
+		return err
+	}
+	return command(ctx, dir, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "-q", "--no-binary", "claude-agent-sdk", "-r", "requirements.txt")
+}
+
+func npm(flags ...string) func(context.Context, string) error {
+	return func(ctx context.Context, dir string) error {
+		return command(ctx, dir, "npm", append([]string{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, flags...)...)
+	}
+}
+
+// node22 is the interpreter that is among the packages.
+func node22(dir string) string {
+	if found, _ := filepath.Glob(filepath.Join(dir, "node_modules", "node-*", "bin", "node")); len(found) > 0 {
+		return found[0]
+	}
+	return "node"
+}
+
+// driver is a process that plays scenarios side by side.
+type driver struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stderr tail
+	done   chan struct{} // closed at the end of stdout
+
+	mu    sync.Mutex // guards the rest
+	grown sync.Cond
+	seen  map[string][]testkit.Frame // by id of the run
+	ended bool
+}
+
+// start spawns the driver. Node resolves what it imports beside the script, so
+// the scripts are copied to where the packages are.
+func (k *kit) start() (*driver, error) {
+	agent, err := binary()
+	if err != nil {
+		return nil, err
+	}
+	if err := k.copyDrivers(); err != nil {
+		return nil, err
+	}
+	server, err := filepath.Abs(filepath.Join("drivers", "mcp_server.py"))
+	if err != nil {
+		return nil, err
+	}
+	d := &driver{cmd: exec.Command(k.runtime(k.dir), filepath.Join(k.dir, "drivers", k.script)), done: make(chan struct{}), seen: map[string][]testkit.Frame{}}
+	d.grown.L = &d.mu
+	d.cmd.Stderr = &d.stderr
+	d.cmd.Env = append(clean(os.Environ()), "AGENT="+agent, "MCP_SERVER="+server)
+	d.cmd.WaitDelay = 5 * time.Second
+	if d.stdin, err = d.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := d.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go d.read(stdout) // ends with the process
+	return d, nil
+}
+
+func (k *kit) copyDrivers() error {
+	to := filepath.Join(k.dir, "drivers")
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	files, err := filepath.Glob("drivers/*")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		content, err := os.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(f)), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clean is the environment without what would reach a real model, or tell the
+// program under test that it runs inside of another one.
+func clean(env []string) []string {
+	return slices.DeleteFunc(env, func(e string) bool {
+		for _, prefix := range []string{"ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "CLAUDE", "QWEN_", "AGENT_"} {
+			if strings.HasPrefix(e, prefix) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (d *driver) read(stdout io.Reader) {
+	defer close(d.done)
+	lines := bufio.NewReaderSize(stdout, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var f testkit.Frame
+		known := json.Unmarshal(line, &f) == nil
+		d.mu.Lock()
+		if known {
+			id := f.String("id")
+			d.seen[id] = append(d.seen[id], f)
+		}
+		d.ended = err != nil
+		d.grown.Broadcast()
+		d.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// close ends stdin and waits for the driver's end, which must be soon.
+func (d *driver) close() {
+	_ = d.stdin.Close()
+	late := time.AfterFunc(10*time.Second, func() { _ = d.cmd.Process.Kill() })
+	defer late.Stop()
+	<-d.done
+	_ = d.cmd.Wait()
+}
+
+// close ends the driver that all tests share.
+func (k *kit) close() {
+	if k.driver != nil {
+		k.driver.close()
+	}
+}
+
+// tail keeps what was written last.
+type tail struct {
+	mu   sync.Mutex // guards text
+	text []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	t.text = t.text[max(0, len(t.text)-2000):]
+	return len(b), nil
+}
+
+// said is the end of the driver's stderr, and of the programs' that it started.
+func (d *driver) said() []byte {
+	d.stderr.mu.Lock()
+	defer d.stderr.mu.Unlock()
+	return bytes.Clone(d.stderr.text)
+}
+
+var errDriverEnded = errors.New("the driver ended")
+
+// await waits until the run with this id says ev, and returns what it said so
+// far.
+func (d *driver) await(id, ev string, limit time.Duration) ([]testkit.Frame, error) {
+	late := false
+	timer := time.AfterFunc(limit, func() {
+		d.mu.Lock()
+		late = true
+		d.grown.Broadcast()
+		d.mu.Unlock()
+	})
+	defer timer.Stop()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		seen := d.seen[id]
+		switch {
+		case slices.ContainsFunc(seen, func(f testkit.Frame) bool { return f.String("ev") == ev }):
+			return slices.Clone(seen), nil
+		case d.ended:
+			return slices.Clone(seen), errDriverEnded
+		case late:
+			return slices.Clone(seen), fmt.Errorf("no %q within %s", ev, limit)
+		}
+		d.grown.Wait()
+	}
+}
+
+// ask makes the driver play a scenario.
+func (d *driver) ask(id, scenario, cwd string, env map[string]string) error {
+	line, err := json.Marshal(map[string]any{"id": id, "scenario": scenario, "cwd": cwd, "env": env})
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, err = d.stdin.Write(append(line, '\n'))
+	return err
+}
+
+// variables makes a map of an environment.
+func variables(env []string) map[string]string {
+	return maps.Collect(func(yield func(string, string) bool) {
+		for _, e := range env {
+			if name, value, _ := strings.Cut(e, "="); !yield(name, value) {
+				return
+			}
+		}
+	})
+}
