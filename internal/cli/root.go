@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,6 +34,7 @@ func report(io IO, err error) ExitCode {
 	}
 	var coded *exitError
 	var ended *endedError
+	var unwritten *fs.PathError
 	switch {
 	case errors.As(err, &ended):
 		return ended.code
@@ -41,6 +44,11 @@ func report(io IO, err error) ExitCode {
 			fmt.Fprintln(io.Err, "See 'agent --help'.")
 		}
 		return coded.code
+	case errors.As(err, &unwritten) && unwritten.Op == "write":
+		if !errors.Is(err, syscall.EPIPE) { // a reader that has enough is not told
+			fmt.Fprintf(io.Err, "error: %v\n", err)
+		}
+		return ExitUnwritable
 	}
 	fmt.Fprintf(io.Err, "error: %v\nSee 'agent --help'.\n", err)
 	return ExitUsage // cobra's own errors
