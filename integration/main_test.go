@@ -20,7 +20,14 @@ import (
 	"github.com/agentcli/agent/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The test binary is an MCP server too: INTEGRATION_MCP says of which kind.
+func TestMain(m *testing.M) {
+	if kind := os.Getenv("INTEGRATION_MCP"); kind != "" {
+		serveMCP(kind)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // binary returns the program under test: AGENT_BINARY, or one that is built
 // once.

@@ -23,7 +23,7 @@ func FuzzStdin(f *testing.F) {
 			t.Skip()
 		}
 		d := []streamjson.Dialect{streamjson.Native, streamjson.Claude, streamjson.Qwen}[which%3]
-		defer time.AfterFunc(30*time.Second, func() {
+		defer time.AfterFunc(15*time.Second, func() {
 			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 			panic(fmt.Sprintf("the session is wedged by %q in %s", input, d))
 		}).Stop()

@@ -32,8 +32,11 @@ var required = map[string][]string{
 		"usage.input_tokens", "usage.output_tokens", "usage.cache_creation_input_tokens", "usage.cache_read_input_tokens",
 		"usage.server_tool_use.web_search_requests", "usage.service_tier", "usage.cache_creation.ephemeral_5m_input_tokens",
 	},
-	"control_response": {"response", "response.subtype", "response.request_id"},
-	"tool_progress":    {"tool_use_id", "tool_name", "parent_tool_use_id?", "elapsed_time_seconds"},
+	"control_response":       {"response", "response.subtype", "response.request_id"},
+	"control_request":        {"request_id", "request", "request.subtype"},
+	"control_cancel_request": {"request_id"},
+	"keep_alive":             {},
+	"tool_progress":          {"tool_use_id", "tool_name", "parent_tool_use_id?", "elapsed_time_seconds"},
 }
 
 // blockKeys lists the keys of content blocks by type (§2.3).
