@@ -60,10 +60,14 @@ func ms(d time.Duration) string {
 func mb(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
 // median returns the middle of list, 0 of an empty one.
-func median[T time.Duration | int64](list []T) T {
+func median[T time.Duration | int64](list []T) T { return percentile(list, 50) }
+
+// percentile returns the value that percent of list lie below, 0 of an empty
+// one.
+func percentile[T time.Duration | int64](list []T, percent int) T {
 	if len(list) == 0 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(list))
-	return sorted[len(sorted)/2]
+	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]
 }

@@ -98,6 +98,7 @@ func runSession(ctx context.Context, cancel context.CancelCauseFunc, cio IO, o *
 	cfg.Projector = projector(cio, o, w.facts(), cfg.Out)
 	if w.host != nil {
 		in := newStdin(w.protocol.input(cio.In))
+		defer in.release()
 		cfg.Lines, cfg.Unblock = streamjson.NewReader(in, 0), in.Unblock
 		cfg.Control = w.host.disp
 		w.host.attach(w, conv, cfg.Out)

@@ -11,13 +11,44 @@ import (
 var errNoStdin = errors.New("stdin is closed")
 
 // stdin is a reader whose pending Read can be ended.
-type stdin struct {
-	src   io.Reader
-	lines chan chunk
-	stop  chan struct{}
-	once  sync.Once
-	start sync.Once
-	rest  []byte
+type stdin interface {
+	io.Reader
+	// Unblock ends the pending and every later Read with io.EOF.
+	Unblock()
+	// release frees what the reader holds. It is called once, after the last Read
+	// and Unblock.
+	release()
+}
+
+// newStdin returns a reader of src, which it does not close. Nothing is read
+// before the first Read. The caller must release it.
+func newStdin(src io.Reader) stdin {
+	if f, ok := src.(*os.File); ok {
+		if in := newPolledStdin(f); in != nil {
+			return in
+		}
+	}
+	return &pumpedStdin{src: src, chunks: make(chan chunk), stop: make(chan struct{})}
+}
+
+// readError is the error of a Read as it is shown.
+func readError(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		return errNoStdin
+	}
+	return err
+}
+
+// pumpedStdin reads any source by a goroutine of its own. A read that the source
+// is stuck in stays behind until that ends: for the process's own stdin that is
+// the end of the process.
+type pumpedStdin struct {
+	src    io.Reader
+	chunks chan chunk
+	stop   chan struct{}
+	once   sync.Once
+	start  sync.Once
+	rest   []byte
 }
 
 type chunk struct {
@@ -25,19 +56,12 @@ type chunk struct {
 	err  error
 }
 
-// newStdin returns a reader of src that Unblock ends. Nothing is read before
-// the first Read. A read that src is stuck in stays behind until src ends: for
-// the process's own stdin that is the end of the process.
-func newStdin(src io.Reader) *stdin {
-	return &stdin{src: src, lines: make(chan chunk), stop: make(chan struct{})}
-}
-
 // Read implements io.Reader.
-func (s *stdin) Read(p []byte) (int, error) {
+func (s *pumpedStdin) Read(p []byte) (int, error) {
 	s.start.Do(func() { go s.pump() })
 	if len(s.rest) == 0 {
 		select {
-		case c, ok := <-s.lines:
+		case c, ok := <-s.chunks:
 			if !ok {
 				return 0, io.EOF
 			}
@@ -55,8 +79,8 @@ func (s *stdin) Read(p []byte) (int, error) {
 }
 
 // pump ends with src, or with stop at the next chunk.
-func (s *stdin) pump() {
-	defer close(s.lines)
+func (s *pumpedStdin) pump() {
+	defer close(s.chunks)
 	for {
 		buf := make([]byte, 64<<10)
 		n, err := s.src.Read(buf)
@@ -65,24 +89,23 @@ func (s *stdin) pump() {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				if errors.Is(err, os.ErrClosed) {
-					err = errNoStdin
-				}
-				s.pass(chunk{err: err})
+				s.pass(chunk{err: readError(err)})
 			}
 			return
 		}
 	}
 }
 
-func (s *stdin) pass(c chunk) bool {
+func (s *pumpedStdin) pass(c chunk) bool {
 	select {
-	case s.lines <- c:
+	case s.chunks <- c:
 		return true
 	case <-s.stop:
 		return false
 	}
 }
 
-// Unblock ends the pending and every later Read with io.EOF.
-func (s *stdin) Unblock() { s.once.Do(func() { close(s.stop) }) }
+// Unblock implements stdin.
+func (s *pumpedStdin) Unblock() { s.once.Do(func() { close(s.stop) }) }
+
+func (s *pumpedStdin) release() {}

@@ -12,8 +12,9 @@ import (
 	"github.com/agentcli/agent/internal/streamjson"
 )
 
-// Output is where lines go. Send keeps the order, doesn't block and doesn't call
-// the Dispatcher. *streamjson.Writer is one.
+// Output is where lines go. Send keeps the order (responses may pass pieces of
+// messages), doesn't block and doesn't call the Dispatcher. *streamjson.Writer is
+// one.
 type Output interface {
 	Send(streamjson.Message) error
 }

@@ -46,6 +46,10 @@ type WriterStats struct {
 // further ones). It is safe for concurrent use. One goroutine writes; Close
 // ends it.
 //
+// Only a [ControlResponse] does not keep its place: it goes ahead of the deltas
+// that are queued after the last line of another kind, so that an answer does
+// not wait until all that a model says has been read.
+//
 // The queue has no limit for control and lifecycle lines, which must never
 // wait, and a budget for deltas, which are what a slow consumer is flooded by.
 //
@@ -66,6 +70,8 @@ type Writer struct {
 	queue   []entry    // queue[head:] waits to be written
 	head    int
 	popped  int64         // entries ever taken from the queue
+	firm    int64         // the number of the entry after the last one that answers don't pass
+	answers []answer      // that pass deltas, in order
 	open    []openDelta   // queued deltas that can be joined to, one per parent
 	room    chan struct{} // closed and forgotten when there is room; nil when nobody waits
 	free    [][]byte      // buffers of written lines
@@ -78,6 +84,12 @@ type Writer struct {
 type entry struct {
 	line []byte
 	sent chan<- error // told when the line has left or can't any more; may be nil
+}
+
+// answer is an entry that leaves once all entries below a number have.
+type answer struct {
+	entry
+	after int64
 }
 
 // openDelta is the last queued delta of one parent: the entry that the next
@@ -149,8 +161,14 @@ func (w *Writer) send(m Message, sent chan<- error) error {
 		w.recycle(line)
 		return err
 	}
+	e := entry{line: append(line, '\n'), sent: sent}
+	if _, ok := m.(*ControlResponse); ok && w.head < len(w.queue) && w.firm < w.end() {
+		w.pushAnswer(e)
+		return nil
+	}
 	w.open = w.open[:0] // what comes next must not move ahead of this line
-	w.push(entry{line: append(line, '\n'), sent: sent})
+	w.push(e)
+	w.firm = w.end()
 	return nil
 }
 
@@ -284,6 +302,16 @@ func (w *Writer) freeRoom() {
 	}
 }
 
+// end is the number that the next entry of the queue gets.
+func (w *Writer) end() int64 { return w.popped + int64(len(w.queue)-w.head) }
+
+// pushAnswer queues e ahead of the deltas at the end of the queue, which there
+// are: so the goroutine is at work.
+func (w *Writer) pushAnswer(e entry) {
+	w.answers = append(w.answers, answer{e, w.firm})
+	w.stats.QueuedBytes += len(e.line)
+}
+
 // push queues e.
 func (w *Writer) push(e entry) {
 	if w.head > 0 && w.head >= len(w.queue)/2 && len(w.queue) == cap(w.queue) {
@@ -299,8 +327,17 @@ func (w *Writer) push(e entry) {
 	}
 }
 
-// pop takes the next entry; the queue must not be empty.
+// pop takes the next entry; there must be one. When the queue is empty no answer
+// is left: each passed a delta of it.
 func (w *Writer) pop() entry {
+	if len(w.answers) > 0 && w.answers[0].after <= w.popped {
+		e := w.answers[0].entry
+		w.answers[0] = answer{}
+		if w.answers = w.answers[1:]; len(w.answers) == 0 {
+			w.answers = nil
+		}
+		return e
+	}
 	e := w.queue[w.head]
 	w.queue[w.head] = entry{}
 	w.head++
@@ -324,7 +361,7 @@ func (w *Writer) openDelta(parent string) int {
 // noteOpen makes d, which is pushed next, its parent's delta to join to.
 func (w *Writer) noteOpen(at int, d *StreamDelta) {
 	const maxOpen = 32 // parents; more are just joined less
-	o := openDelta{parent: d.ParentToolUseID, index: d.Index, kind: d.Kind, seq: w.popped + int64(len(w.queue)-w.head)}
+	o := openDelta{parent: d.ParentToolUseID, index: d.Index, kind: d.Kind, seq: w.end()}
 	switch {
 	case at < len(w.open):
 		w.open[at] = o
@@ -450,12 +487,15 @@ func (w *Writer) fail(err error) {
 		return
 	}
 	w.err = fmt.Errorf("writing output: %w: %w", ErrOutputClosed, err)
+	for _, a := range w.answers {
+		w.queue = append(w.queue, a.entry)
+	}
 	for _, e := range w.queue[w.head:] {
 		if e.sent != nil {
 			e.sent <- w.err
 		}
 	}
-	w.queue, w.head, w.open, w.free = nil, 0, nil, nil
+	w.queue, w.head, w.answers, w.open, w.free = nil, 0, nil, nil, nil
 	w.stats.QueuedBytes = 0
 	close(w.closed)
 	w.freeRoom()

@@ -327,6 +327,58 @@ func TestDeltasLeaveOneByOneWhenTheReaderKeepsUp(t *testing.T) {
 	}
 }
 
+func TestAnswersPassDeltasAndNothingElse(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	w := NewWriter(g, WriterOptions{})
+	delta := func(text string) { mustDelta(t, w, &StreamDelta{Kind: DeltaText, Text: text}) }
+	mustSend(t, w, &Unknown{Type: "first"}) // the goroutine is stuck with it
+	delta("d1")
+	mustSend(t, w, &Unknown{Type: "line"})
+	delta("d2")
+	mustSend(t, w, &ControlResponse{Subtype: ResponseSuccess, RequestID: "r1"})
+	delta("d3")
+	mustSend(t, w, Failure("r2", "no"))
+	mustSend(t, w, &Unknown{Type: "last"})
+	mustSend(t, w, Failure("r3", "nothing is left to pass"))
+	g.open()
+	mustClose(t, w)
+	var got []string
+	for line := range strings.Lines(g.String()) {
+		for _, word := range []string{"first", "d1", `"line"`, "d2", "d3", "r1", "r2", "last", "r3"} {
+			if strings.Contains(line, word) {
+				got = append(got, strings.Trim(word, `"`))
+				break
+			}
+		}
+	}
+	if want := "first d1 line r1 r2 d2 d3 last r3"; strings.Join(got, " ") != want {
+		t.Errorf("the lines left as %v, want %s", got, want)
+	}
+}
+
+func TestAnAnswerThatCannotLeaveIsReported(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	w := NewWriter(g, WriterOptions{})
+	mustSend(t, w, &Unknown{Type: "first"})
+	mustDelta(t, w, &StreamDelta{Kind: DeltaText, Text: "d"})
+	sent := make(chan error, 1)
+	if err := w.send(Failure("r", "no"), sent); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.Close(ctx); !errors.Is(err, ErrOutputClosed) {
+		t.Errorf("Close: %v", err)
+	}
+	if err := <-sent; !errors.Is(err, ErrOutputClosed) {
+		t.Errorf("the answer: %v", err)
+	}
+	g.open()
+	<-w.done
+}
+
 func TestTwentyMegabytesThroughAPipeWithASlowReader(t *testing.T) {
 	t.Parallel()
 	r, f := pipe(t)

@@ -4,8 +4,10 @@
 // straightforward program that does that; it has no tools, history or checks.
 //
 //	stream FORMAT URL PROMPT [drain]
+//	stream FORMAT URL --stdin
 //
-// With drain it only reads the answer, which shows what the server costs.
+// With drain it only reads the answer, which shows what the server costs. With
+// --stdin it is the floor of a program that a host drives over pipes.
 package main
 
 import (
@@ -112,7 +114,10 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 3 || len(args) > 4 {
-		return fmt.Errorf("usage: stream FORMAT URL PROMPT [drain]")
+		return fmt.Errorf("usage: stream FORMAT URL PROMPT|--stdin [drain]")
+	}
+	if args[2] == "--stdin" {
+		return serve(os.Stdin, &lockedWriter{w: os.Stdout}, formats[args[0]], args[1])
 	}
 	resp, err := ask(formats[args[0]], args[1], args[2])
 	if err != nil {
