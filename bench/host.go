@@ -146,10 +146,13 @@ func (b *bench) initOnce(s testkit.Spec, request string) (time.Duration, error) 
 	return took, t.end(s)
 }
 
-// requests are what round trips are measured with: one of each lane, and the
-// two that answer with much or have much to think about.
-var requests = []struct{ name, body string }{
-	{"mcp_server_status", `{"subtype":"mcp_server_status"}`},
+// plain is the request that round trips are measured with: there is little to
+// do for it.
+const plain = `{"subtype":"mcp_server_status"}`
+
+// others show what requests cost that there is more to do for: two lines that
+// leave, a long answer, a decision about a command.
+var others = []struct{ name, body string }{
 	{"set_permission_mode", `{"subtype":"set_permission_mode","mode":"default"}`},
 	{"supported_commands", `{"subtype":"supported_commands"}`},
 	{"can_use_tool", `{"subtype":"can_use_tool","tool_name":"run_shell_command","input":{"command":"git status"},"tool_use_id":"t1"}`},
@@ -189,25 +192,31 @@ func control(b *bench) ([]row, error) {
 
 // idleTrips has the two take turns, trip by trip.
 func idleTrips(talks [2]*talk, n int) ([]row, error) {
-	var all [2][]time.Duration
-	var rows []row
-	for _, r := range requests {
-		var took [2][]time.Duration
-		for range n {
-			for i, t := range talks {
-				d, err := t.trip(r.body)
-				if err != nil {
-					return nil, err
-				}
-				took[i] = append(took[i], d)
-			}
-		}
-		for i := range all {
-			all[i] = append(all[i], took[i]...)
+	took, err := alternate(talks, plain, 3*n)
+	if err != nil {
+		return nil, err
+	}
+	rows := tripRows("control round trip, idle", took)
+	for _, r := range others {
+		if took, err = alternate(talks, r.body, n); err != nil {
+			return nil, err
 		}
 		rows = append(rows, micros("  of "+r.name+", p50", took, 50, 0))
 	}
-	return append(tripRows("control round trip, idle", all), rows...), nil
+	return rows, nil
+}
+
+func alternate(talks [2]*talk, request string, n int) (took [2][]time.Duration, err error) {
+	for range n {
+		for i, t := range talks {
+			d, err := t.trip(request)
+			if err != nil {
+				return took, err
+			}
+			took[i] = append(took[i], d)
+		}
+	}
+	return took, nil
 }
 
 // busyTrips makes round trips while 20,000 deltas stream, the two in turns.
@@ -236,9 +245,9 @@ func (t *talk) tripsInStream() ([]time.Duration, error) {
 		return nil, err
 	}
 	var out []time.Duration
-	for i := 0; ; i++ {
+	for {
 		from := t.at
-		took, err := t.trip(requests[i%len(requests)].body)
+		took, err := t.trip(plain)
 		if err != nil {
 			return nil, err
 		}

@@ -6,10 +6,10 @@ package command
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/agentcli/agent/internal/policy"
 )
@@ -75,12 +75,24 @@ func (e *UnknownError) Error() string {
 // maxName bounds the length of a command's name.
 const maxName = 128
 
-var (
-	namePart = `[\p{L}\p{N}_][\p{L}\p{N}_.-]*`
-	nameForm = regexp.MustCompile(`^` + namePart + `(?::` + namePart + `)*$`)
-)
-
-func validName(name string) bool { return len(name) <= maxName && nameForm.MatchString(name) }
+// validName reports whether name is parts joined by colons, each of letters,
+// digits, "_", "." and "-", of which the last two don't begin it.
+func validName(name string) bool {
+	first := true // of a part
+	for _, r := range name {
+		switch {
+		case r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r):
+			first = false
+		case first:
+			return false
+		case r == ':':
+			first = true
+		case r != '.' && r != '-':
+			return false
+		}
+	}
+	return !first && len(name) <= maxName
+}
 
 // Parse splits a line such as "/model x" into name and arguments. ok is false
 // for a line that is no command, such as a path.

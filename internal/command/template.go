@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Bounds of what one command file becomes.
@@ -52,8 +53,10 @@ type template struct {
 }
 
 var (
-	dollarMarks = regexp.MustCompile("\\$ARGUMENTS\\b|\\$[1-9]\\b|!`[^`\n]+`|@[^\\s`'\"()<>\\[\\]{}|;,]+")
-	braceMarks  = regexp.MustCompile(`\{\{args\}\}|[!@]\{`)
+	dollarMarks = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("\\$ARGUMENTS\\b|\\$[1-9]\\b|!`[^`\n]+`|@[^\\s`'\"()<>\\[\\]{}|;,]+")
+	})
+	braceMarks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\{args\}\}|[!@]\{`) })
 )
 
 // parseTemplate finds the marks of a text. The error says which one has no end,
@@ -93,7 +96,7 @@ func (t *template) count(kind partKind) int {
 
 func (t *template) parseDollars(text string) {
 	done := 0
-	for _, m := range dollarMarks.FindAllStringIndex(text, -1) {
+	for _, m := range dollarMarks().FindAllStringIndex(text, -1) {
 		mark := text[m[0]:m[1]]
 		// An address such as a@b.c is no path, and Hello!`x` no command.
 		if (mark[0] == '@' || mark[0] == '!') && m[0] > 0 && !strings.ContainsRune(" \t\r\n([", rune(text[m[0]-1])) {
@@ -124,7 +127,7 @@ func (t *template) parseDollars(text string) {
 
 func (t *template) parseBraces(text string) error {
 	for {
-		m := braceMarks.FindStringIndex(text)
+		m := braceMarks().FindStringIndex(text)
 		if m == nil {
 			t.add(literal, text)
 			return nil
@@ -173,14 +176,14 @@ func (t *template) takesArgs() bool {
 			return true
 		case p.kind == shellCommand && t.style == braces && strings.Contains(p.text, "{{args}}"):
 			return true
-		case p.kind == shellCommand && t.style == dollars && dollarArgs.MatchString(p.text):
+		case p.kind == shellCommand && t.style == dollars && dollarArgs().MatchString(p.text):
 			return true
 		}
 	}
 	return false
 }
 
-var dollarArgs = regexp.MustCompile(`\$(?:\{\W?)?(?:ARGUMENTS|[1-9])\b`)
+var dollarArgs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$(?:\{\W?)?(?:ARGUMENTS|[1-9])\b`) })
 
 // expansion is one rendering of a template.
 type expansion struct {

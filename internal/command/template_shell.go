@@ -23,7 +23,7 @@ func insertArgs(command string, s style, args string, words []string) (string, e
 			return command, nil
 		}
 		command = strings.ReplaceAll(command, "{{args}}", "${ARGUMENTS}")
-	} else if !dollarArgs.MatchString(command) {
+	} else if !dollarArgs().MatchString(command) {
 		return command, nil
 	}
 	tree, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
@@ -65,7 +65,7 @@ func (ins *inserter) visit(node syntax.Node) bool {
 			ins.param(n)
 		}
 	case *syntax.SglQuoted:
-		if dollarArgs.MatchString(n.Value) {
+		if dollarArgs().MatchString(n.Value) {
 			ins.fail(errPlace) // the file's author means the argument, the shell wouldn't
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -314,15 +315,15 @@ func (p *parser) millis(field string) time.Duration {
 	return max(time.Duration(ms*float64(time.Millisecond)), time.Millisecond)
 }
 
-var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`) })
 
 // expand replaces ${VAR} and ${VAR:-default}.
 func (p *parser) expand(field, s string) string {
 	if !strings.Contains(s, "${") {
 		return s
 	}
-	return variable.ReplaceAllStringFunc(s, func(ref string) string {
-		m := variable.FindStringSubmatch(ref)
+	return variable().ReplaceAllStringFunc(s, func(ref string) string {
+		m := variable().FindStringSubmatch(ref)
 		if p.getenv != nil {
 			if v, ok := p.getenv(m[1]); ok && (v != "" || m[2] == "") {
 				return v

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // hidden stands where a secret is.
@@ -58,8 +59,12 @@ func hideValues(m map[string]string) map[string]string {
 }
 
 var (
-	secretFlag  = regexp.MustCompile(`(?i)^--?[a-z0-9_-]*(key|token|secret|password|passwd|auth|credential)[a-z0-9_-]*$`)
-	secretValue = regexp.MustCompile(`(?i)^([a-z0-9_-]*(?:key|token|secret|password|passwd|auth|credential|authorization)[a-z0-9_-]*\s*[=:]\s*).+`)
+	secretFlag = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^--?[a-z0-9_-]*(key|token|secret|password|passwd|auth|credential)[a-z0-9_-]*$`)
+	})
+	secretValue = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^([a-z0-9_-]*(?:key|token|secret|password|passwd|auth|credential|authorization)[a-z0-9_-]*\s*[=:]\s*).+`)
+	})
 )
 
 // publicArgs hides --token=VALUE, --token VALUE, TOKEN=VALUE and header values.
@@ -67,10 +72,10 @@ func publicArgs(args []string) []string {
 	var out []string
 	for i, a := range args {
 		switch {
-		case i > 0 && secretFlag.MatchString(args[i-1]):
+		case i > 0 && secretFlag().MatchString(args[i-1]):
 			a = hidden
-		case secretValue.MatchString(a):
-			a = secretValue.ReplaceAllString(a, "${1}"+hidden)
+		case secretValue().MatchString(a):
+			a = secretValue().ReplaceAllString(a, "${1}"+hidden)
 		case strings.Contains(a, "://"):
 			a = publicURL(a)
 		}

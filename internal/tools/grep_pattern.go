@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -176,10 +177,12 @@ func complementOf(class byte) string {
 	}
 }
 
-var codePointForm = regexp.MustCompile(`^\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|[uUx]\{([0-9A-Fa-f]{1,8})\})`)
+var codePointForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|[uUx]\{([0-9A-Fa-f]{1,8})\})`)
+})
 
 func (t *translator) codePoint() error {
-	m := codePointForm.FindStringSubmatch(t.rest())
+	m := codePointForm().FindStringSubmatch(t.rest())
 	if m == nil {
 		return fmt.Errorf(`%.6s is not a character: write \x7F, \u00e9 or \u{1F600}`, t.rest())
 	}
