@@ -397,3 +397,21 @@ func TestAttackT36_SubagentsStayWithinTheirCaller(t *testing.T) {
 		}
 	}
 }
+
+// TestAttackT33_AModelIsNoDevice: the name of a model makes the session wait for
+// nothing, and fills no memory.
+func TestAttackT33_AModelIsNoDevice(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	h := p.puppet(nil, p.scripted(say("ok")))
+	h.must(`{"subtype":"initialize"}`)
+	for _, file := range []string{"/dev/zero", "/dev/tty", p.dir, filepath.Join(p.dir, "none")} {
+		if _, err := h.request(fmt.Sprintf(`{"subtype":"set_model","model":"scripted/%s"}`, file)); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if r := h.prompt("go"); r.String("result") != "ok" {
+		t.Errorf("%v", r)
+	}
+	h.end()
+}

@@ -48,11 +48,30 @@ func (e *ParseError) Error() string {
 
 // Load reads and parses the script file at path.
 func Load(path string) (*Script, error) {
-	data, err := os.ReadFile(path)
+	data, err := readScript(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading model script: %w", err)
 	}
 	return Parse(path, data)
+}
+
+// maxScript bounds a script's file, in bytes.
+const maxScript = 64 << 20
+
+// readScript reads a regular file: others may have no end, or never begin.
+func readScript(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode().IsDir():
+		return nil, fmt.Errorf("%s is a directory", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > maxScript:
+		return nil, fmt.Errorf("%s is larger than %d MiB", path, maxScript>>20)
+	}
+	return os.ReadFile(path)
 }
 
 // Parse reads a script: JSON objects, one per step, one after the other, with
