@@ -395,7 +395,7 @@ func TestASecondInitializeEndsHookCalls(t *testing.T) {
 
 func TestHookCallbackRunsTheHook(t *testing.T) {
 	for d, want := range map[streamjson.Dialect]string{
-		native: `{"result":{"saw":{"a":1}},"callback_id":"own_1"}`, claude: `{"saw":{"a":1}}`,
+		native: `{"result":{"saw":{"a":1}},"callback_id":"own_1"}`, claude: `{"result":{"saw":{"a":1}},"callback_id":"own_1"}`,
 	} {
 		h, _ := newHost(t, d)
 		id := h.d.Services().Hooks.Register(func(_ context.Context, input json.RawMessage, toolUseID string) (json.RawMessage, error) {

@@ -70,9 +70,9 @@ func decode(raw []byte, v any) error {
 	}
 	field := strings.ReplaceAll(strings.TrimPrefix(string(semantic.JSONPointer), "/"), "/", ".")
 	if field == "" {
-		return fmt.Errorf("want an object, have a %s", kindName(semantic.JSONKind))
+		return fmt.Errorf("want an object, have %s", kindName(semantic.JSONKind))
 	}
-	return badField(field, "have a %s, want %s", kindName(semantic.JSONKind), wanted(semantic))
+	return badField(field, "have %s, want %s", kindName(semantic.JSONKind), wanted(semantic))
 }
 
 func wanted(e *json.SemanticError) string {
@@ -109,17 +109,17 @@ func kindName(k jsontext.Kind) string {
 	case 'n':
 		return "null"
 	case 't', 'f':
-		return "boolean"
+		return "a boolean"
 	case '"':
-		return "string"
+		return "a string"
 	case '0':
-		return "number"
+		return "a number"
 	case '{':
-		return "object"
+		return "an object"
 	case '[':
-		return "list"
+		return "a list"
 	}
-	return "value that is not JSON"
+	return "a value that is not JSON"
 }
 
 // isNull reports whether a member is absent or null.
@@ -133,7 +133,7 @@ func object(field string, raw jsontext.Value) (jsontext.Value, error) {
 	case isNull(raw):
 		return jsontext.Value("{}"), nil
 	case !isObject(raw):
-		return nil, badField(field, "have a %s, want an object", kindName(raw.Kind()))
+		return nil, badField(field, "have %s, want an object", kindName(raw.Kind()))
 	}
 	return raw, nil
 }

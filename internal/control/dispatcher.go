@@ -68,6 +68,7 @@ type Dispatcher struct {
 	pending map[string]*request // incoming and not answered
 	states  []*request          // that wait for their turn
 	last    *request            // the last state change; nil: all are done
+	opening *request            // the last initialize; nil: it is answered
 	stating bool                // a goroutine runs states
 	free    pool                // others
 	outside pool                // others that wait for the host or a server
@@ -195,6 +196,9 @@ func (d *Dispatcher) accept(m *streamjson.ControlRequest) {
 	case route.lane == laneState:
 		r.done = make(chan struct{})
 		d.last = r
+		if r.subtype == "initialize" {
+			d.opening = r
+		}
 		d.states = append(d.states, r)
 		if !d.stating {
 			d.stating = true
@@ -293,6 +297,9 @@ func (r *request) over() {
 	r.d.mu.Lock()
 	if r.d.last == r {
 		r.d.last = nil
+	}
+	if r.d.opening == r {
+		r.d.opening = nil
 	}
 	r.d.mu.Unlock()
 	close(r.done)
@@ -402,6 +409,23 @@ func (d *Dispatcher) Settled() <-chan struct{} {
 		return nil
 	}
 	return d.last.done
+}
+
+// opened waits until the initialize request that is being worked on, if there is
+// one, is answered.
+func (d *Dispatcher) opened(ctx context.Context) error {
+	d.mu.Lock()
+	r := d.opening
+	d.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // CloseInput says that no more lines come: calls to the host fail, those that

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/agentcli/agent/internal/streamjson"
 )
 
 // HookController calls hooks of the host, and runs hooks that it asks for.
@@ -82,7 +80,7 @@ func parseHooks(raw jsontext.Value) ([]HookRegistration, error) {
 			}
 		}
 	default:
-		return nil, badField("hooks", "have a %s, want an object by event or a list", kindName(kind))
+		return nil, badField("hooks", "have %s, want an object by event or a list", kindName(kind))
 	}
 	return out, nil
 }
@@ -183,12 +181,12 @@ func (h *HookController) CallHook(ctx context.Context, callbackID string, input 
 		return json.RawMessage("{}"), nil
 	}
 	if !isObject(raw) {
-		return nil, fmt.Errorf("%w: the output of the hook %q is a %s, want an object", ErrMalformed, callbackID, kindName(jsontext.Value(raw).Kind()))
+		return nil, fmt.Errorf("%w: the output of the hook %q is %s, want an object", ErrMalformed, callbackID, kindName(jsontext.Value(raw).Kind()))
 	}
 	return raw, nil
 }
 
-// HookCallbackResponse is the native response to hook_callback.
+// HookCallbackResponse is the response to hook_callback.
 type HookCallbackResponse struct {
 	Result     jsontext.Value `json:"result"`
 	CallbackID string         `json:"callback_id"`
@@ -216,9 +214,6 @@ func (h *HookController) callback(r *request) (any, error) {
 	out, err := h.run(r.ctx, in.CallbackID, json.RawMessage(input), toolUseID)
 	if err != nil {
 		return nil, err
-	}
-	if h.d.cfg.Dialect == streamjson.Claude {
-		return jsontext.Value(out), nil
 	}
 	return &HookCallbackResponse{Result: jsontext.Value(out), CallbackID: in.CallbackID}, nil
 }

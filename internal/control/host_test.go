@@ -165,6 +165,7 @@ type world struct {
 	fail     error
 	failAt   string        // fails what begins with it; "": fail counts for all
 	block    chan struct{} // when not nil, SetModel waits for it or ctx
+	opening  func()        // when not nil, called by Initialize
 }
 
 func (w *world) note(format string, args ...any) error {
@@ -187,6 +188,9 @@ func (w *world) Initialize(_ context.Context, in *Initialize) error {
 	w.mu.Lock()
 	w.init = in
 	w.mu.Unlock()
+	if w.opening != nil {
+		w.opening()
+	}
 	return w.note("initialize")
 }
 

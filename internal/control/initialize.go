@@ -131,7 +131,7 @@ type objectMember struct {
 // members are the members of an object in the order in which they came.
 func members(field string, raw jsontext.Value) ([]objectMember, error) {
 	if !isObject(raw) {
-		return nil, badField(field, "have a %s, want an object", kindName(raw.Kind()))
+		return nil, badField(field, "have %s, want an object", kindName(raw.Kind()))
 	}
 	var list orderedObject
 	if err := decode(raw, &list); err != nil {
@@ -179,7 +179,7 @@ func names(field string, raw jsontext.Value) ([]string, error) {
 	case kind == '"':
 		raw = jsontext.Value("[" + string(raw) + "]")
 	case kind != '[':
-		return nil, badField(field, "have a %s, want a list of names", kindName(kind))
+		return nil, badField(field, "have %s, want a list of names", kindName(kind))
 	}
 	if err := decode(raw, &list); err != nil {
 		return nil, badField(field, "want a list of names")
@@ -199,7 +199,7 @@ func configs(field string, raw jsontext.Value) (map[string]json.RawMessage, erro
 	out := make(map[string]json.RawMessage, len(list))
 	for _, m := range list {
 		if !isObject(m.value) {
-			return nil, badField(field+"."+m.name, "have a %s, want an object", kindName(m.value.Kind()))
+			return nil, badField(field+"."+m.name, "have %s, want an object", kindName(m.value.Kind()))
 		}
 		out[m.name] = json.RawMessage(m.value)
 	}
@@ -218,7 +218,7 @@ func agentDefinitions(raw jsontext.Value) ([]AgentDefinition, error) {
 		}
 		for _, m := range list {
 			if !isObject(m.value) {
-				return nil, badField("agents."+m.name, "have a %s, want an object", kindName(m.value.Kind()))
+				return nil, badField("agents."+m.name, "have %s, want an object", kindName(m.value.Kind()))
 			}
 			out = append(out, AgentDefinition{m.name, json.RawMessage(m.value)})
 		}
@@ -237,7 +237,7 @@ func agentDefinitions(raw jsontext.Value) ([]AgentDefinition, error) {
 			out = append(out, AgentDefinition{named.Name, json.RawMessage(one)})
 		}
 	default:
-		return nil, badField("agents", "have a %s, want a list or an object by name", kindName(kind))
+		return nil, badField("agents", "have %s, want a list or an object by name", kindName(kind))
 	}
 	return out, nil
 }
@@ -252,7 +252,7 @@ func systemPrompt(raw jsontext.Value) (*string, error) {
 		return nil, nil
 	}
 	if k := raw.Kind(); k != '"' && k != '[' {
-		return nil, badField("systemPrompt", "have a %s, want a text or a list of texts", kindName(k))
+		return nil, badField("systemPrompt", "have %s, want a text or a list of texts", kindName(k))
 	}
 	parts, err := names("systemPrompt", raw)
 	if err != nil {
@@ -273,7 +273,7 @@ func jsonSchema(raw jsontext.Value) (json.RawMessage, error) {
 	case isNull(raw):
 		return nil, nil
 	case !isObject(raw):
-		return nil, badField("jsonSchema", "have a %s, want an object", kindName(raw.Kind()))
+		return nil, badField("jsonSchema", "have %s, want an object", kindName(raw.Kind()))
 	}
 	return json.RawMessage(raw), nil
 }

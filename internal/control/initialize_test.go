@@ -1,8 +1,10 @@
 package control
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -132,5 +134,28 @@ func TestInitializeIsWholeOrNothing(t *testing.T) {
 	}
 	if w.init != nil {
 		t.Error("the session was changed though the hooks were refused")
+	}
+}
+
+// TestHandshakesFollowTheResponse has an MCP server connected while initialize
+// is being worked on: what opens the connection comes after the response.
+func TestHandshakesFollowTheResponse(t *testing.T) {
+	for _, d := range dialects {
+		synctest.Test(t, func(t *testing.T) {
+			h, w := newHost(t, d)
+			w.opening = func() {
+				go func() { // ends with the answer
+					_, _ = h.d.SDKMCP().Send(t.Context(), "calc", json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`))
+				}()
+				synctest.Wait() // it got as far as it could
+			}
+			h.answer = replies(`{"mcp_response":{"jsonrpc":"2.0","id":1,"result":{}}}`)
+			h.ask(`{"subtype":"initialize","sdkMcpServers":["calc"]}`)
+			h.waitRequest("mcp_message")
+			if first := h.sent()[0]; !strings.Contains(first, "control_response") {
+				t.Errorf("%s: %s comes first", d, first)
+			}
+			synctest.Wait()
+		})
 	}
 }

@@ -71,6 +71,11 @@ func (c *SDKMCPController) send(ctx context.Context, server string, message json
 	if !isObject(message) {
 		return nil, fmt.Errorf("the message for the MCP server %q is no JSON-RPC object", server)
 	}
+	if isHandshake(message) { // it follows the response to the initialize that asks for it
+		if err := c.d.opened(ctx); err != nil {
+			return nil, err
+		}
+	}
 	raw, err := c.d.Call(ctx, callMCP, &MCPMessageRequest{ServerName: server, Message: jsontext.Value(message)})
 	if err != nil {
 		return nil, err
@@ -83,6 +88,14 @@ func (c *SDKMCPController) send(ctx context.Context, server string, message json
 		return nil, protocolError(fmt.Sprintf("Invalid MCP response from SDK for server '%s'", server))
 	}
 	return json.RawMessage(reply.Response), nil
+}
+
+// isHandshake reports whether a JSON-RPC message opens a connection.
+func isHandshake(message json.RawMessage) bool {
+	var m struct {
+		Method string `json:"method"`
+	}
+	return decode(message, &m) == nil && m.Method == "initialize"
 }
 
 // isCall reports whether a JSON-RPC message wants a reply.

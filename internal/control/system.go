@@ -60,7 +60,7 @@ func (s *SystemController) modelName(raw jsontext.Value) (string, error) {
 	case isNull(raw):
 	case raw.Kind() != '"':
 		if s.d.cfg.Dialect != streamjson.Qwen {
-			return "", fmt.Errorf("set_model: %w", badField("model", "have a %s, want a string, or null for the default model", kindName(raw.Kind())))
+			return "", fmt.Errorf("set_model: %w", badField("model", "have %s, want a string, or null for the default model", kindName(raw.Kind())))
 		}
 	default:
 		text, err := jsontext.AppendUnquote(nil, raw)
