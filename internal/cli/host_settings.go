@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/agentcli/agent/internal/control"
@@ -85,12 +87,12 @@ func readFlagSettings(raw json.RawMessage) (flagSettings, error) {
 		case "model":
 			s.model = new(string)
 			if !clear {
-				err = json.Unmarshal(value, s.model)
+				err = plainError(json.Unmarshal(value, s.model))
 			}
 		case "permissions":
 			s.permissions = new(flagPermissions)
 			if !clear {
-				err = json.Unmarshal(value, s.permissions)
+				err = plainError(json.Unmarshal(value, s.permissions))
 			}
 		default:
 			err = fmt.Errorf("can't be changed while a session runs: only model and permissions can")
@@ -100,6 +102,26 @@ func readFlagSettings(raw json.RawMessage) (flagSettings, error) {
 		}
 	}
 	return s, nil
+}
+
+// plainError says what is wrong with a JSON value without the Go types that it
+// was read into.
+func plainError(err error) error {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return err
+	}
+	want := "an object"
+	switch kind.Type.Kind() {
+	case reflect.String:
+		want = "a string"
+	case reflect.Slice:
+		want = "a list of strings"
+	}
+	if kind.Field != "" {
+		return fmt.Errorf("%s: have a JSON %s, want %s", kind.Field, kind.Value, want)
+	}
+	return fmt.Errorf("have a JSON %s, want %s", kind.Value, want)
 }
 
 // updates puts the permissions in the place of those that were applied before.

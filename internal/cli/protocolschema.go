@@ -270,6 +270,7 @@ func (m *schemaMaker) ownLines() []string {
 		m.frame("control_cancel_request", &streamjson.ControlCancel{RequestID: ""}),
 	}
 	names = append(names, m.otherSystem())
+	names = append(names, m.plainFrames()...)
 	names = append(names, m.streamEvents()...)
 	names = append(names, m.requests("control_request", true), "control_response")
 	m.defs["control_response"] = controlResponse()
