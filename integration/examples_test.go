@@ -29,7 +29,7 @@ func examples(t testing.TB) string {
 func runExample(t *testing.T, stdin string, command ...string) string {
 	t.Helper()
 	p := newPlace(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", append([]string{filepath.Join(examples(t), "with-model.sh")}, command...)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = p.dir, append(p.env, "AGENT="+agentPath(t)), strings.NewReader(stdin)

@@ -72,7 +72,7 @@ func runExample(t *testing.T, command ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", append([]string{model}, command...)...)
 	cmd.Dir, cmd.Stdin, cmd.WaitDelay = t.TempDir(), strings.NewReader("y\n"), 5*time.Second
