@@ -19,12 +19,12 @@ func TestForeignFlagsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	root, _ := newRootOf(IO{})
-	known := longFlags(root)
+	known := mainFlags(root)
 	for _, f := range foreignFlags {
 		if !bytes.Contains(page, []byte("`--"+f.name+"`")) {
 			t.Errorf("docs/protocol.md does not name --%s", f.name)
 		}
-		if known(f.name) != nil {
+		if known.Lookup(f.name) != nil {
 			t.Errorf("--%s is a flag of ours", f.name)
 		}
 		if f.why == "" && len(f.harmless) == 0 {
@@ -66,7 +66,7 @@ func TestForeignFlagsThatWouldDoHarmAreRefused(t *testing.T) {
 			args := append(strings.Fields(test.args), "--input-format=stream-json", "--output-format=stream-json")
 			o.host = readHostArgs(args, func(name string) string {
 				return map[string]string{"CLAUDE_AGENT_SDK_VERSION": "1"}[name]
-			}, longFlags(root))
+			}, mainFlags(root))
 			if o.host.dialect != streamjson.Claude {
 				t.Fatalf("dialect %q", o.host.dialect)
 			}

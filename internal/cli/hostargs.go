@@ -14,44 +14,36 @@ type hostArgs struct {
 	args    []string
 	dialect streamjson.Dialect
 	lines   bool          // JSON lines come on stdin
+	answers bool          // JSON lines are wanted on stdout
 	dropped []droppedFlag // flags that nobody here knows, left out of args
 }
 
 // readHostArgs settles the dialect and, when a published SDK started us, takes
 // out the flags that are not ours: SDKs add some every week and count on older
-// programs to pass over them. known finds a flag by its name; args of another
-// command than the main one come back as they are.
-func readHostArgs(args []string, getenv func(string) string, known func(name string) *pflag.Flag) hostArgs {
-	h := hostArgs{args: args, dialect: settleDialect(args, getenv), lines: flagValue(args, "input-format") == formatStreamJSON}
+// programs to pass over them. known are the main command's flags; args of
+// another command than that come back as they are.
+func readHostArgs(args []string, getenv func(string) string, known *pflag.FlagSet) hostArgs {
+	words := readWords(args, known)
+	h := hostArgs{
+		args: args, dialect: settleDialect(words, getenv),
+		lines:   flagValue(words, "input-format") == formatStreamJSON,
+		answers: flagValue(words, "output-format") == formatStreamJSON,
+	}
 	if h.dialect != streamjson.Claude && h.dialect != streamjson.Qwen {
 		return h
 	}
 	h.args = nil
-	for i := 0; i < len(args); i++ {
-		name, value, joined := flagName(args[i])
-		if name == "" {
-			h.args = append(h.args, args[i])
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if w.name != "" && w.flag == nil {
+			h.drop(w.name, w.value)
 			continue
 		}
-		n := 1 // tokens of this flag
-		f := known(name)
-		switch {
-		case f == nil:
-			if !joined && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
-				n, value = 2, args[i+1]
-			}
-			h.drop(name, value)
-			i += n - 1
-			continue
-		case !joined && f.NoOptDefVal == "" && i+1 < len(args):
-			n = 2
-		}
-		h.args = append(h.args, args[i:i+n]...)
-		i += n - 1
-		if f.Name == "mcp-config" { // takes several values
-			for i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+		h.args = append(h.args, w.raw...)
+		if w.flag != nil && w.flag.Name == "mcp-config" { // takes several values
+			for i+1 < len(words) && words[i+1].plain() {
 				i++
-				h.args = append(h.args, "--mcp-config", args[i])
+				h.args = append(h.args, "--mcp-config", words[i].raw[0])
 			}
 		}
 	}
@@ -65,6 +57,66 @@ func (h *hostArgs) drop(name, value string) {
 		return
 	}
 	h.dropped = append(h.dropped, droppedFlag{name, value})
+}
+
+// word is a flag with its value, or an argument.
+type word struct {
+	raw   []string
+	name  string // of a long flag, without dashes; empty for all else
+	value string
+	flag  *pflag.Flag // nil: nobody knows it
+}
+
+// plain reports whether the word is no flag.
+func (w *word) plain() bool { return !strings.HasPrefix(w.raw[0], "-") }
+
+// readWords takes a command line apart as its parser will: what looks like a
+// flag and is another flag's value is no flag. An unknown flag has the next
+// argument for its value if that doesn't begin with "-".
+func readWords(args []string, known *pflag.FlagSet) []word {
+	var out []word
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			for _, rest := range args[i:] {
+				out = append(out, word{raw: []string{rest}})
+			}
+			break
+		}
+		w := word{raw: args[i : i+1]}
+		name, value, joined := flagName(arg)
+		var more bool // the value is the next argument
+		switch {
+		case name != "":
+			w.name, w.value, w.flag = name, value, known.Lookup(name)
+			more = !joined && w.flag != nil && w.flag.NoOptDefVal == "" && i+1 < len(args) ||
+				!joined && w.flag == nil && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-")
+		case len(arg) > 1 && arg[0] == '-':
+			more = shortTakesNext(arg[1:], known) && i+1 < len(args)
+		}
+		if more {
+			i++
+			w.raw = args[i-1 : i+1]
+			w.value = args[i]
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// shortTakesNext reports whether the last of joined short flags has its value in
+// the next argument.
+func shortTakesNext(letters string, known *pflag.FlagSet) bool {
+	for i := range len(letters) {
+		f := known.ShorthandLookup(letters[i : i+1])
+		switch {
+		case f == nil:
+			return false
+		case f.NoOptDefVal == "":
+			return i == len(letters)-1
+		}
+	}
+	return false
 }
 
 // flagName is the name of a long flag, and its value if it is joined to it;
@@ -82,15 +134,15 @@ func flagName(arg string) (name, value string, joined bool) {
 // spoken: --dialect says so; else, and only with JSON lines on stdin, the flag
 // or the variables that the SDKs set. A run in somebody's shell that merely
 // inherited such a variable stays native.
-func settleDialect(args []string, getenv func(string) string) streamjson.Dialect {
-	if d, err := streamjson.ParseDialect(flagValue(args, "dialect")); err == nil {
+func settleDialect(words []word, getenv func(string) string) streamjson.Dialect {
+	if d, err := streamjson.ParseDialect(flagValue(words, "dialect")); err == nil {
 		return d // a wrong one is told when flags are checked
 	}
-	if flagValue(args, "input-format") != formatStreamJSON {
+	if flagValue(words, "input-format") != formatStreamJSON {
 		return streamjson.Native
 	}
 	switch {
-	case flagValue(args, "channel") == sdkChannel:
+	case flagValue(words, "channel") == sdkChannel:
 		return streamjson.Qwen
 	case getenv("GEMINI_CHANNEL") == sdkChannel:
 		return streamjson.Native
@@ -104,15 +156,10 @@ func settleDialect(args []string, getenv func(string) string) streamjson.Dialect
 const sdkChannel = "SDK"
 
 // flagValue is the last value given to a flag; "" if there is none.
-func flagValue(args []string, flag string) string {
-	for i, arg := range slices.Backward(args) {
-		name, value, joined := flagName(arg)
-		switch {
-		case name != flag:
-		case joined:
-			return value
-		case i+1 < len(args):
-			return args[i+1]
+func flagValue(words []word, flag string) string {
+	for _, w := range slices.Backward(words) {
+		if w.name == flag {
+			return w.value
 		}
 	}
 	return ""

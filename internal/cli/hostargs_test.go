@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
 	"github.com/agentcli/agent/internal/streamjson"
 )
@@ -42,6 +43,14 @@ func TestHostArgs(t *testing.T) {
 			want: append(strings.Fields(sdk), "--brand-new")},
 		{name: "no transcript", args: append(strings.Fields(sdk), "--chat-recording", "false", "--channel=SDK"), dialect: streamjson.Qwen,
 			want: append(strings.Fields(sdk), "--no-session-persistence", "--channel=SDK")},
+		{name: "values that look like flags", args: []string{"--input-format", "stream-json", "--append-system-prompt", "--dialect=native", "--system-prompt",
+			"--channel=SDK", "-o", "--dialect=qwen", "--new", "--output-format", "stream-json"},
+			env: map[string]string{"CLAUDE_AGENT_SDK_VERSION": "1"}, dialect: streamjson.Claude, dropped: []string{"--new"},
+			want: []string{"--input-format", "stream-json", "--append-system-prompt", "--dialect=native", "--system-prompt",
+				"--channel=SDK", "-o", "--dialect=qwen", "--output-format", "stream-json"}},
+		{name: "a prompt that looks like flags", args: []string{"-yp", "--input-format=stream-json", "--channel=SDK"}, dialect: streamjson.Native,
+			want: []string{"-yp", "--input-format=stream-json", "--channel=SDK"}},
+		{name: "after the end of flags", args: []string{"--", "--dialect=qwen"}, dialect: streamjson.Native, want: []string{"--", "--dialect=qwen"}},
 		{name: "several servers", args: append(strings.Fields(sdk), "--mcp-config", "{}", "a.json", "--verbose"),
 			env: map[string]string{"CLAUDE_AGENT_SDK_VERSION": "1"}, dialect: streamjson.Claude,
 			want: append(strings.Fields(sdk), "--mcp-config", "{}", "--mcp-config", "a.json", "--verbose")},
@@ -52,7 +61,7 @@ func TestHostArgs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			root, _ := newRootOf(IO{})
-			h := readHostArgs(test.args, func(name string) string { return test.env[name] }, longFlags(root))
+			h := readHostArgs(test.args, func(name string) string { return test.env[name] }, mainFlags(root))
 			if h.dialect != test.dialect {
 				t.Errorf("dialect %q, want %q", h.dialect, test.dialect)
 			}
@@ -68,4 +77,48 @@ func TestHostArgs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBothSpellings: each flag that takes a value has it from --f v and from
+// --f=v alike, empty or not, under an SDK too.
+func TestBothSpellings(t *testing.T) {
+	t.Parallel()
+	samples := map[string][]string{
+		"string": {"some text", "", "-x", "--yolo", "a=b", "{\"a\": [1, 2]}"}, "int": {"7"}, "float64": {"0.5"},
+		"stringArray": {"Bash(git log:*),Read", ""}, "stringSlice": {"a,b", ""},
+	}
+	claude := func(name string) string { return map[string]string{"CLAUDE_CODE_ENTRYPOINT": "sdk-py"}[name] }
+	parse := func(t *testing.T, flag string, args ...string) string {
+		t.Helper()
+		root, _ := newRootOf(IO{})
+		h := readHostArgs(append(args, "--input-format=stream-json"), claude, mainFlags(root))
+		if err := root.ParseFlags(h.args); err != nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		return root.Flags().Lookup(flag).Value.String()
+	}
+	root, _ := newRootOf(IO{})
+	mainFlags(root).VisitAll(func(f *pflag.Flag) {
+		if f.Name == "dialect" || f.Name == "input-format" || f.Name == "channel" || f.Value.Type() == "bool" {
+			return // these settle what is spoken
+		}
+		values, ok := samples[f.Value.Type()]
+		if !ok {
+			t.Errorf("--%s is of the type %s, which has no samples", f.Name, f.Value.Type())
+		}
+		for _, v := range values {
+			apart, joined := parse(t, f.Name, "--"+f.Name, v), parse(t, f.Name, "--"+f.Name+"="+v)
+			if apart != joined {
+				t.Errorf("--%s %q is %q, and with = %q", f.Name, v, apart, joined)
+			}
+			if f.Value.Type() == "string" && apart != v {
+				t.Errorf("--%s %q is %q", f.Name, v, apart)
+			}
+		}
+		twice := parse(t, f.Name, "--"+f.Name, values[0], "--"+f.Name+"="+values[0])
+		list := strings.HasPrefix(f.Value.Type(), "string") && f.Value.Type() != "string"
+		if once := parse(t, f.Name, "--"+f.Name, values[0]); (twice == once) == list {
+			t.Errorf("--%s twice is %q, once %q", f.Name, twice, once)
+		}
+	})
 }

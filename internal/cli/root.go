@@ -17,7 +17,7 @@ import (
 // io.Signals.
 func Main(ctx context.Context, io IO, args []string) ExitCode {
 	root, o := newRootOf(io)
-	o.host = readHostArgs(args, io.Getenv, longFlags(root))
+	o.host = readHostArgs(args, io.Getenv, mainFlags(root))
 	root.SetArgs(o.host.args)
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
@@ -59,10 +59,10 @@ type endedError struct{ code ExitCode }
 
 func (e *endedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// longFlags finds the main command's flags by name or alias.
-func longFlags(root *cobra.Command) func(name string) *pflag.Flag {
+// mainFlags are the main command's flags.
+func mainFlags(root *cobra.Command) *pflag.FlagSet {
 	root.InitDefaultHelpFlag()
-	return root.Flags().Lookup
+	return root.Flags()
 }
 
 func newRoot(io IO) *cobra.Command {

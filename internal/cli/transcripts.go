@@ -8,6 +8,7 @@ import (
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/cli/version"
 	"github.com/agentcli/agent/internal/settings"
+	"github.com/agentcli/agent/internal/streamjson"
 	"github.com/agentcli/agent/internal/transcript"
 )
 
@@ -27,7 +28,7 @@ func (w *wiring) sessionsPlace() (dir string, layout transcript.Layout, err erro
 }
 
 func (w *wiring) buildTranscript(context.Context) error {
-	if w.o.noPersistence {
+	if w.o.noPersistence || w.o.hostedBy(streamjson.Qwen) && !settings.QwenRecords(w.ruleOptions()) {
 		return nil
 	}
 	dir, layout, err := w.sessionsPlace()

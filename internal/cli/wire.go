@@ -239,7 +239,7 @@ func (w *wiring) buildPolicy(context.Context) error {
 	if err != nil {
 		return err
 	}
-	rules, warnings, err := settings.Rules(w.set, settings.RuleOptions{Dirs: w.dirs, Root: settings.FindRoot(w.cio.Dir), Skip: w.skip})
+	rules, warnings, err := settings.Rules(w.set, w.ruleOptions())
 	for _, warning := range warnings {
 		w.warn(warning.String())
 	}
@@ -252,6 +252,11 @@ func (w *wiring) buildPolicy(context.Context) error {
 	}
 	w.engine = policy.NewEngine(slices.Concat(allow, deny, rules, files.Rules), files.Checkers...)
 	return nil
+}
+
+// ruleOptions say where settings files of other programs lie.
+func (w *wiring) ruleOptions() settings.RuleOptions {
+	return settings.RuleOptions{Dirs: w.dirs, Root: settings.FindRoot(w.cio.Dir), Skip: w.skip}
 }
 
 func (w *wiring) buildTools(context.Context) error {
@@ -392,7 +397,7 @@ func (w *wiring) outputStyle() string {
 	if w.o.host.dialect != streamjson.Claude {
 		return ""
 	}
-	return cmp.Or(w.given["outputStyle"], settings.ClaudeString(settings.RuleOptions{Dirs: w.dirs, Root: settings.FindRoot(w.cio.Dir), Skip: w.skip}, "outputStyle"))
+	return cmp.Or(w.given["outputStyle"], settings.ClaudeString(w.ruleOptions(), "outputStyle"))
 }
 
 // modelName is the name of the model to start with.
