@@ -28,20 +28,26 @@ type AgentToolConfig struct {
 	// Class is ClassInternal if empty: starting an agent asks nobody, for each of
 	// its calls is judged. With ClassOther starting one asks, too.
 	Class policy.Class
+	// Background starts in the background what does not ask for the opposite.
+	Background bool
 }
 
 // NewAgentTool returns the tool that runs sub-agents. It runs in turns of a
 // Conversation only. When the definitions change, another one is put into its
 // place.
 func NewAgentTool(cfg AgentToolConfig) tools.Tool {
-	t := &agentTool{defs: cfg.Definitions}
+	t := &agentTool{defs: cfg.Definitions, background: cfg.Background}
+	schema := agentToolSchema
+	if cfg.Background {
+		schema = strings.Replace(schema, "Return at once; you are told when it has ended", "Return at once, as without this; you are told when it has ended. With false the call waits for its answer", 1)
+	}
 	if cfg.Class == "" {
 		cfg.Class = policy.ClassInternal
 	}
 	t.spec = tools.Spec{
 		Name:        agentToolName,
 		Description: strings.TrimSpace(strings.ReplaceAll(agentToolDescription, "{{agents}}", t.list())),
-		Schema:      json.RawMessage(agentToolSchema),
+		Schema:      json.RawMessage(schema),
 		Class:       cfg.Class,
 		ReadOnly:    true, // several run side by side; what they call is judged by itself
 	}.WithInput(agentInput{})
@@ -61,14 +67,15 @@ type agentInput struct {
 	Description string `json:"description"`
 	Prompt      string `json:"prompt" alias:"objective,query" required:"true"`
 	Type        string `json:"subagent_type" alias:"agent_name,agent"`
-	Background  bool   `json:"run_in_background" alias:"is_background,background"`
+	Background  *bool  `json:"run_in_background" alias:"is_background,background"`
 	Model       string `json:"model"`
 	Name        string `json:"name"`
 }
 
 type agentTool struct {
-	spec tools.Spec
-	defs []Definition
+	spec       tools.Spec
+	defs       []Definition
+	background bool // unless the call says otherwise
 }
 
 // Spec implements tools.Tool.
@@ -107,6 +114,9 @@ func (a *agentTool) read(t *turn, call *tools.Call) (in agentInput, def *Definit
 	}
 	if strings.TrimSpace(in.Prompt) == "" {
 		return in, nil, fmt.Errorf("prompt is empty")
+	}
+	if in.Background == nil {
+		in.Background = &a.background
 	}
 	if in.Description == "" {
 		in.Description = orElse(in.Name, firstWords(in.Prompt))

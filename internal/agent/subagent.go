@@ -60,7 +60,7 @@ func newSubagent(t *turn, d *Definition, in agentInput, toolUseID string) (*suba
 	s := &subagent{
 		id: strings.ReplaceAll(uuid.NewString(), "-", "")[:16], def: d, in: in, parent: t, toolUseID: toolUseID,
 		// A sub-agent waits for those that it starts: its own end is its answer.
-		background: (in.Background || d.Background) && t.c.parent == nil,
+		background: (*in.Background || d.Background) && t.c.parent == nil,
 		started:    t.c.cfg.Now(),
 	}
 	cfg, err := s.config()

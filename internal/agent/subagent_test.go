@@ -465,6 +465,20 @@ func TestNamedToolsNeedNotBeFound(t *testing.T) {
 	}
 }
 
+func TestAgentsMayBeStartedInTheBackgroundUnlessToldOtherwise(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]string{"": "true", `,"run_in_background":false`: "false", `,"run_in_background":true`: "true"} {
+		defs := []Definition{{Name: "a", Prompt: "a"}}
+		s := newStage(parts{"main": {calls(start("t1", "a", more)), says("ok"), says("heard")}, "a": {says("done")}}, func(c *Config) {
+			c.Tools.Add(NewAgentTool(AgentToolConfig{Definitions: defs, Background: true}))
+		})
+		s.play(t.Context())
+		if line := "task started t1 background=" + want; !slices.ContainsFunc(s.story, func(l string) bool { return strings.Contains(l, line) }) {
+			t.Errorf("with %q: %q, want %q", more, s.story, line)
+		}
+	}
+}
+
 func TestSubagentsOfSubagentsAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newStage(parts{

@@ -92,12 +92,12 @@ func (c *Conversation) System() string { return c.tuned().system }
 func (c *Conversation) SetThinking(budget int) { c.change(func(t *tuning) { t.thinking = budget }) }
 
 // SetEffort sets how hard the model shall think; "" is its default. It reports
-// whether the model of now thinks at all: for one that doesn't the effort is
-// kept for the models to come.
+// whether the model of now thinks at all, which one that nothing is known of is
+// taken to do: for one that doesn't the effort is kept for the models to come.
 func (c *Conversation) SetEffort(e model.Effort) (applied bool) {
 	c.change(func(t *tuning) { t.effort = e })
 	m, err := c.cfg.Resolve(c.Model())
-	return err == nil && m.Info.Thinking
+	return err == nil && (m.Info.Thinking || !m.Info.Known)
 }
 
 // Effort returns how hard the model shall think, "" for its default.

@@ -20,7 +20,7 @@ func TestSettingsHoldFromTheNextRequestOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.System, c.Model = "old", "one" })
 	r.c.cfg.Resolve = func(name string) (Model, error) {
-		return Model{Provider: r.model, Name: name, Display: name, Info: model.Info{Thinking: name == "two"}}, nil
+		return Model{Provider: r.model, Name: name, Display: name, Info: model.Info{Thinking: name == "two", Known: name != "new here"}}, nil
 	}
 	if r.c.SetEffort(model.EffortHigh) {
 		t.Error("an effort is applied to a model that doesn't think")
@@ -41,6 +41,9 @@ func TestSettingsHoldFromTheNextRequestOn(t *testing.T) {
 		says("ok"),
 	}
 	r.run(t.Context(), "hi")
+	if _, err := r.c.SetModel("new here"); err != nil || !r.c.SetEffort(model.EffortLow) {
+		t.Errorf("a model that nothing is known of is taken not to think: %v", err)
+	}
 	first, second := r.model.requests[0], r.model.requests[1]
 	if first.System != "old" || first.Model != "one" || first.Effort != "" || first.ThinkingBudget != 0 {
 		t.Errorf("first request = %+v", first)

@@ -130,7 +130,7 @@ func (w *wiring) chooseModels(list []agent.Definition) {
 
 // offerAgents gives the model a tool that knows these agents.
 func (w *wiring) offerAgents(list []agent.Definition) {
-	tool := agent.NewAgentTool(agent.AgentToolConfig{Definitions: list})
+	tool := agent.NewAgentTool(agent.AgentToolConfig{Definitions: list, Background: w.o.host.dialect == streamjson.Qwen})
 	if w.wanted(tool.Spec()) && len(list) > 0 {
 		w.toolset.registry.Add(tool)
 	}

@@ -93,7 +93,7 @@ func runSession(ctx context.Context, cancel context.CancelCauseFunc, cio IO, o *
 		startFailed(o, out, err)
 		return o.hostError(err)
 	}
-	cfg := session.Config{Conversation: conv, Log: w.log, Watch: w.watch.see, Lenient: o.hosted()}
+	cfg := session.Config{Conversation: conv, Log: w.log, Watch: w.watch.see, Lenient: o.hosted(), EmbedUnknown: o.host.dialect == streamjson.Qwen}
 	cfg.Out = w.protocol.output(out)
 	cfg.Projector = projector(cio, o, w.facts(), cfg.Out)
 	if w.host != nil {

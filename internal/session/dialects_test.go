@@ -620,3 +620,24 @@ func TestTasksAsRecorded(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestQwenFramesOfCommandsNameTheModel(t *testing.T) {
+	t.Parallel()
+	out := &sink{}
+	q := NewProjector(ProjectorOptions{Format: FormatStream, Out: out, Partial: true, Facts: qwenFacts(0, 0, 0)})
+	for _, e := range []agent.Event{
+		&agent.TurnStarted{Model: "m"},
+		&agent.MessageStarted{Model: synthetic},
+		&agent.BlockStarted{Block: model.Text{}},
+		&agent.BlockDelta{Kind: model.DeltaText, Text: "hi"},
+		&agent.BlockEnded{Block: model.Text{Text: "hi"}, Model: synthetic},
+		&agent.MessageEnded{},
+	} {
+		q.Event(t.Context(), agent.Origin{}, e)
+	}
+	for _, f := range decode(t, out.lines) {
+		if strings.Contains(fmt.Sprint(f), synthetic) {
+			t.Errorf("frame %v", f)
+		}
+	}
+}

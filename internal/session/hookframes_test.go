@@ -69,7 +69,7 @@ func TestResultsOfTheHostsOwnTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := toInput(msg.(*streamjson.UserLine))
+		in := toInput(msg.(*streamjson.UserLine), false)
 		if tt.err != "" {
 			if in.Err == nil || !strings.Contains(in.Err.Error(), tt.err) {
 				t.Errorf("%s: error %v, want %q in it", tt.content, in.Err, tt.err)

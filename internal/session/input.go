@@ -14,10 +14,11 @@ import (
 )
 
 // toInput reads a user line. What is wrong with it is in the input's Err, so
-// that it is answered in its place in the queue.
-func toInput(line *streamjson.UserLine) agent.Input {
+// that it is answered in its place in the queue. With embed, blocks of unknown
+// types are texts.
+func toInput(line *streamjson.UserLine, embed bool) agent.Input {
 	in := agent.Input{UUID: line.UUID, Origin: humanOrigin(line.Origin), AppendOnly: line.ShouldQuery != nil && !*line.ShouldQuery}
-	blocks, err := toBlocks(line.Message.Content)
+	blocks, err := toBlocks(line.Message.Content, embed)
 	if err == nil {
 		in.Blocks, in.Size = blocks, sizeOf(blocks)
 		err = applyOptions(&in, line)
@@ -76,7 +77,7 @@ func sizeOf(blocks []model.Block) int {
 
 var errEmpty = errors.New("the message is empty")
 
-func toBlocks(c streamjson.Content) ([]model.Block, error) {
+func toBlocks(c streamjson.Content, embed bool) ([]model.Block, error) {
 	if c.Blocks == nil {
 		if strings.TrimSpace(c.Text) == "" {
 			return nil, errEmpty
@@ -85,6 +86,9 @@ func toBlocks(c streamjson.Content) ([]model.Block, error) {
 	}
 	var out []model.Block
 	for i, b := range c.Blocks {
+		if u, unknown := b.(streamjson.UnknownBlock); unknown && embed {
+			b = streamjson.TextBlock{Text: string(u.Raw)}
+		}
 		m, err := toBlock(b)
 		if err != nil {
 			return nil, fmt.Errorf("content block %d: %w", i, err)

@@ -12,6 +12,9 @@ import (
 // maxDelta is the most text of one delta frame, in bytes.
 const maxDelta = 256 << 10
 
+// synthetic is the model that frames name for texts that no model wrote.
+const synthetic = "<synthetic>"
+
 // Native writes the native dialect and, with Facts that say so, claude's: the
 // frames and their order of wire/claude-agent-sdk.md §2. The claude dialect
 // has no frames of types that its older hosts don't know.
@@ -222,7 +225,7 @@ func (n *Native) requestFailed(from agent.Origin, e *agent.RequestFailed) {
 	}
 	a := &streamjson.Assistant{
 		Message: streamjson.AssistantMessage{
-			ID: e.MessageID, Model: "<synthetic>", Content: streamjson.Blocks{streamjson.TextBlock{Text: e.Text}},
+			ID: e.MessageID, Model: synthetic, Content: streamjson.Blocks{streamjson.TextBlock{Text: e.Text}},
 		},
 		ParentToolUseID: from.ParentToolUseID, Error: wireError(e.Err), SessionID: n.Facts.SessionID, UUID: e.UUID,
 	}

@@ -142,7 +142,11 @@ func (q *Qwen) messageStarted(from agent.Origin, e *agent.MessageStarted) {
 	} else if retry != nil {
 		q.tell(retry)
 	}
-	q.answers[from.AgentID] = &qwenAnswer{model: e.Model}
+	name := e.Model
+	if name == synthetic { // its own form names the model of the session
+		name = q.model
+	}
+	q.answers[from.AgentID] = &qwenAnswer{model: name}
 }
 
 // void ends an answer that came by half: its calls are answered, for they will

@@ -31,6 +31,9 @@ type Config struct {
 	// Lenient passes over lines that can't be read, as published SDKs expect it;
 	// without it they get an error result.
 	Lenient bool
+	// EmbedUnknown gives blocks of unknown types in user lines to the model as
+	// their JSON, as qwen does; else such a line is an error.
+	EmbedUnknown bool
 	// Watch, if not nil, sees each event before the Projector. It must not block.
 	Watch func(from agent.Origin, e agent.Event)
 	Log   *slog.Logger
@@ -151,7 +154,7 @@ func (s *session) malformed(bad *streamjson.LineError) {
 func (s *session) route(msg streamjson.Message) {
 	switch m := msg.(type) {
 	case *streamjson.UserLine:
-		in := toInput(m)
+		in := toInput(m, s.cfg.EmbedUnknown)
 		if s.cfg.Control != nil {
 			in.Ready = s.cfg.Control.Settled()
 		}

@@ -160,7 +160,7 @@ func TestImagesAndDocumentsComeIn(t *testing.T) {
 		streamjson.ImageBlock{Source: streamjson.Source{Type: "url", URL: "https://x/y.png"}},
 		streamjson.DocumentBlock{Title: "t", Source: streamjson.Source{Type: "base64", MediaType: "application/pdf", Data: "AAEC"}},
 		streamjson.DocumentBlock{Title: "n", Source: streamjson.Source{Type: "text", Data: "body"}},
-	)}})
+	)}}, false)
 	want := []model.Block{
 		model.Image{MediaType: "image/png", Data: []byte{0, 1, 2}}, model.Image{URL: "https://x/y.png"},
 		model.Document{MediaType: "application/pdf", Name: "t", Data: []byte{0, 1, 2}}, model.Text{Text: "n\n\nbody"},
@@ -175,10 +175,16 @@ func TestImagesAndDocumentsComeIn(t *testing.T) {
 		streamjson.DocumentBlock{Source: streamjson.Source{Type: "url"}},
 		streamjson.UnknownBlock{Type: "hologram"},
 	} {
-		in := toInput(&streamjson.UserLine{Message: streamjson.UserMessage{Content: streamjson.BlockContent(bad)}})
+		in := toInput(&streamjson.UserLine{Message: streamjson.UserMessage{Content: streamjson.BlockContent(bad)}}, false)
 		if in.Err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
+	}
+	in = toInput(&streamjson.UserLine{Message: streamjson.UserMessage{Content: streamjson.BlockContent(
+		streamjson.UnknownBlock{Type: "hologram", Raw: []byte(`{"type":"hologram"}`)},
+	)}}, true)
+	if diff := cmp.Diff([]model.Block{model.Text{Text: `{"type":"hologram"}`}}, in.Blocks); diff != "" || in.Err != nil {
+		t.Errorf("%v %s", in.Err, diff)
 	}
 }
 
@@ -297,7 +303,7 @@ func TestOnlyAPersonIsAnOrigin(t *testing.T) {
 	for origin, want := range map[string]string{
 		`{"kind":"human"}`: `{"kind":"human"}`, `{"kind":"coordinator"}`: "", `"human"`: "", "": "",
 	} {
-		in := toInput(&streamjson.UserLine{Origin: []byte(origin), Message: streamjson.UserMessage{Content: streamjson.Content{Text: "hi"}}})
+		in := toInput(&streamjson.UserLine{Origin: []byte(origin), Message: streamjson.UserMessage{Content: streamjson.Content{Text: "hi"}}}, false)
 		if string(in.Origin) != want {
 			t.Errorf("%s became %s", origin, in.Origin)
 		}
