@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 		serveMCP(kind)
 		return
 	}
+	if os.Getenv(mcpServerEnv) != "" {
+		serveStdio(os.Stdin, os.Stdout)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -166,6 +166,9 @@ func (h *HookController) CallHook(ctx context.Context, callbackID string, input 
 	if within == 0 {
 		within = h.d.calls.deadline(callHook)
 	}
+	if _, limited := ctx.Deadline(); limited {
+		within = 0 // one deadline, and one way to say so: the caller's
+	}
 	req := &HookCallbackRequest{CallbackID: callbackID, Input: jsontext.Value(input)}
 	if len(input) == 0 {
 		req.Input = jsontext.Value("{}")
