@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,24 +155,28 @@ func byCase(data []byte) []string {
 	return lines
 }
 
-// wireSchema is the protocol's published schema, narrowed to one definition.
+// wireSchema is the protocol's published schema, narrowed to one definition;
+// nil if it has no such one.
 func wireSchema(t testing.TB, def string) *jsonschema.Resolved {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "docs", "reference", "protocol.schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(data, &s); err != nil {
-		t.Fatal(err)
-	}
-	if s.Defs[def] == nil {
-		return nil
-	}
-	s.AnyOf = []*jsonschema.Schema{{Ref: "#/$defs/" + def}}
-	r, err := s.Resolve(nil)
+	resolve, _ := wireSchemas.LoadOrStore(def, sync.OnceValues(func() (*jsonschema.Resolved, error) {
+		data, err := os.ReadFile(filepath.Join("..", "docs", "reference", "protocol.schema.json"))
+		if err != nil {
+			return nil, err
+		}
+		var s jsonschema.Schema
+		if err := json.Unmarshal(data, &s); err != nil || s.Defs[def] == nil {
+			return nil, err
+		}
+		s.AnyOf = []*jsonschema.Schema{{Ref: "#/$defs/" + def}}
+		return s.Resolve(nil)
+	}))
+	r, err := resolve.(func() (*jsonschema.Resolved, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
+
+// wireSchemas keeps what resolves each definition, which takes its time.
+var wireSchemas sync.Map
