@@ -70,6 +70,18 @@ func TestUsersRow16_TheFirstTurnHasTheToolsOfSlowServers(t *testing.T) {
 		if h.result(); serverState(first, "gone") != "failed" {
 			t.Errorf("the program that is not there is %q", serverState(first, "gone"))
 		}
+		n := 0
+		eventually(t, patience, "the deaf server has failed", func() bool {
+			n++
+			id := fmt.Sprintf("status-%d", n)
+			h.ask(id, map[string]any{"subtype": "mcp_status"})
+			for _, s := range h.answer(id)["response"].(map[string]any)["response"].(map[string]any)["mcpServers"].([]any) {
+				if s := s.(map[string]any); s["name"] == "deaf" {
+					return s["status"] == "failed"
+				}
+			}
+			return false
+		})
 		begin := time.Now()
 		h.say("two")
 		second := h.await("init", isInitFrame)
@@ -220,9 +232,9 @@ func TestUsersRow54_BadServersDoNoHarm(t *testing.T) {
 			t.Errorf("reconnecting: %v", f)
 		}
 	}
-	if after := vitalsOf(t, h.PID()); after.fds > before.fds+2 {
-		t.Errorf("files grew: %+v, then %+v", before, after)
-	}
+	eventually(t, patience, "what the earlier connections held open is closed", func() bool {
+		return vitalsOf(t, h.PID()).fds <= before.fds+2
+	})
 	begin := time.Now()
 	h.end(0)
 	if took := time.Since(begin); took > 5*time.Second {

@@ -369,3 +369,10 @@ func (o *options) words() agent.Words {
 		},
 	}
 }
+
+// accept lets a host's user line choose any model, a script too.
+func (h *host) accept(in *agent.Input) {
+	if in.Model != "" {
+		h.w.models.choose(in.Model)
+	}
+}

@@ -101,6 +101,7 @@ func runSession(ctx context.Context, cancel context.CancelCauseFunc, cio IO, o *
 		defer in.release()
 		cfg.Lines, cfg.Unblock = streamjson.NewReader(in, 0), in.Unblock
 		cfg.Control = w.host.disp
+		cfg.Accept = w.host.accept
 		w.host.attach(w, conv, cfg.Out)
 		defer w.host.beat(ctx)()
 	} else {

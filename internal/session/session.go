@@ -34,6 +34,9 @@ type Config struct {
 	// EmbedUnknown gives blocks of unknown types in user lines to the model as
 	// their JSON, as qwen does; else such a line is an error.
 	EmbedUnknown bool
+	// Accept, if not nil, sees each input of a user line before it is queued. It
+	// must not block.
+	Accept func(*agent.Input)
 	// Watch, if not nil, sees each event before the Projector. It must not block.
 	Watch func(from agent.Origin, e agent.Event)
 	Log   *slog.Logger
@@ -157,6 +160,9 @@ func (s *session) route(msg streamjson.Message) {
 		in := toInput(m, s.cfg.EmbedUnknown)
 		if s.cfg.Control != nil {
 			in.Ready = s.cfg.Control.Settled()
+		}
+		if s.cfg.Accept != nil {
+			s.cfg.Accept(&in)
 		}
 		s.cfg.Conversation.Submit(in)
 	case *streamjson.ControlRequest, *streamjson.ControlResponse, *streamjson.ControlCancel, *streamjson.KeepAlive:
