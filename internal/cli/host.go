@@ -143,26 +143,16 @@ func (h *host) Initialize(ctx context.Context, in *control.Initialize) error {
 		h.w.chooseModels(list)
 		h.w.agents.setSession(list)
 	}
-	h.w.hooks.SetTimeout(hookTimeout(in.Raw))
+	var hookTimeout time.Duration // the default
+	if in.HookTimeout != nil {
+		hookTimeout = *in.HookTimeout
+	}
+	h.w.hooks.SetTimeout(hookTimeout)
 	h.w.addServers("dynamic", servers)
 	h.w.addTunnelled(in.SDKServers)
 	h.forward.Store(in.ForwardSubagentText)
 	h.spoken.Store(true)
 	return nil
-}
-
-// hookTimeout is how long an initialize request lets hooks take; 0 is the
-// default.
-func hookTimeout(raw json.RawMessage) time.Duration {
-	var in struct {
-		Timeout struct {
-			Hook float64 `json:"hook"` // milliseconds
-		} `json:"timeout"`
-	}
-	if json.Unmarshal(raw, &in) != nil { // control read it
-		return 0
-	}
-	return time.Duration(in.Timeout.Hook * float64(time.Millisecond))
 }
 
 func orDefault(s *string, def string) string {
