@@ -91,7 +91,7 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: serve SCRIPT [FLAG...]")
 	}
 	log := ts.MkAbs("requests.jsonl")
-	path, err := binary()
+	path, err := program.Path()
 	ts.Check(err)
 	proc, err := testkit.Start(testkit.Spec{
 		Path: path, Args: append([]string{"model", "serve", "--script", ts.MkAbs(args[0]), "--log", log}, args[1:]...),

@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,30 +28,18 @@ func TestMain(m *testing.M) {
 		serveStdio(os.Stdin, os.Stdout)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		program.Remove()
+		os.Exit(code)
+	}))
 }
 
-// binary returns the program under test: AGENT_BINARY, or one that is built
-// once.
-var binary = sync.OnceValues(func() (string, error) {
-	if path := os.Getenv("AGENT_BINARY"); path != "" {
-		return path, nil
-	}
-	dir, err := os.MkdirTemp("", "agent-test")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "agent")
-	out, err := exec.Command("go", "build", "-o", path, "../cmd/agent").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building the program: %w\n%s", err, out)
-	}
-	return path, nil
-})
+// program is the program under test.
+var program = testkit.NewProgram(os.Getenv("AGENT_BINARY"))
 
 func agentPath(t testing.TB) string {
 	t.Helper()
-	path, err := binary()
+	path, err := program.Path()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ type driver struct {
 // start spawns the driver. Node resolves what it imports beside the script, so
 // the scripts are copied to where the packages are.
 func (k *kit) start() (*driver, error) {
-	agent, err := binary()
+	agent, err := program.Path()
 	if err != nil {
 		return nil, err
 	}

@@ -8,12 +8,11 @@ package sdk
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/agentcli/agent/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -27,37 +26,16 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
-	if built != "" {
-		os.RemoveAll(built)
-	}
+	program.Remove()
 	os.Exit(code)
 }
 
-// built is the folder of a program that the tests built themselves.
-var built string
-
-// binary returns the program under test: AGENT_BINARY, or one that is built
-// once.
-var binary = sync.OnceValues(func() (string, error) {
-	if path := os.Getenv("AGENT_BINARY"); path != "" {
-		return path, nil
-	}
-	dir, err := os.MkdirTemp("", "agent-sdk-test")
-	if err != nil {
-		return "", err
-	}
-	built = dir
-	path := filepath.Join(dir, "agent")
-	out, err := exec.Command("go", "build", "-o", path, "../../cmd/agent").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building the program: %w\n%s", err, out)
-	}
-	return path, nil
-})
+// program is the program under test.
+var program = testkit.NewProgram(os.Getenv("AGENT_BINARY"))
 
 func agentPath(t testing.TB) string {
 	t.Helper()
-	path, err := binary()
+	path, err := program.Path()
 	if err != nil {
 		t.Fatal(err)
 	}
