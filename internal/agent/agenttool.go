@@ -103,7 +103,6 @@ func (a *agentTool) Run(ctx context.Context, call *tools.Call) tools.Result {
 		return tools.Fail(err.Error())
 	}
 	<-told // ends with its context, which ctx is the parent of
-	t.inherit(&s.result)
 	return s.toolResult()
 }
 

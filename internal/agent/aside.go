@@ -38,7 +38,7 @@ func (c *Conversation) RunTool(ctx context.Context, name string, input any) (str
 	}
 	t := &turn{c: c, log: c.log, start: c.cfg.Now()}
 	o := t.runOne(ctx, model.ToolUse{ID: "call_" + uuid.NewString(), Name: name, Input: raw}, false)
-	text := joinText(o.result.Blocks)
+	text := model.JoinText(o.result.Blocks)
 	if o.result.IsError {
 		return "", errors.New(text)
 	}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -242,18 +241,8 @@ func (a *answer) keep(err error) *model.Message {
 		a.t.c.record(a.entries[i])
 	}
 	a.t.c.history = append(a.t.c.history, msg)
-	if text := joinText(blocks); text != "" || err == nil {
+	if text := model.JoinText(blocks); text != "" || err == nil {
 		a.t.text = text
 	}
 	return msg
-}
-
-func joinText(blocks []model.Block) string {
-	var sb strings.Builder
-	for _, b := range blocks {
-		if t, ok := b.(model.Text); ok {
-			sb.WriteString(t.Text)
-		}
-	}
-	return sb.String()
 }

@@ -74,9 +74,6 @@ func (t *turn) runTools(ctx context.Context, uses []model.ToolUse) (Result, bool
 		return t.hookStopped(), true
 	case loop != nil:
 		return t.failure(loop, loopTerminal(loop)), true
-	case t.c.cfg.FailOnDenial && len(t.denials) > 0:
-		d := t.denials[0]
-		return t.failure(fmt.Errorf("%w: %s: %s", ErrDenied, d.ToolName, d.Reason), PermissionDenied), true
 	}
 	return Result{}, false
 }

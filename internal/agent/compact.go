@@ -89,7 +89,7 @@ func (c *Conversation) summary(ctx context.Context, instructions string) (string
 	if err != nil {
 		return "", u, err
 	}
-	text := strings.TrimSpace(joinText(asm.Blocks()))
+	text := strings.TrimSpace(model.JoinText(asm.Blocks()))
 	if text == "" {
 		return "", u, errors.New("the model gave no summary: the conversation stays as it is")
 	}

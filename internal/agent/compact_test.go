@@ -33,12 +33,12 @@ func TestCompactPutsASummaryInThePlaceOfTheHistory(t *testing.T) {
 		t.Fatalf("%+v, %v", done, failed)
 	}
 	asked := r.model.requests
-	if len(asked) != 3 || asked[1].System != "be brief" || !strings.Contains(joinText(asked[1].Messages[2].Blocks), "the names") {
+	if len(asked) != 3 || asked[1].System != "be brief" || !strings.Contains(model.JoinText(asked[1].Messages[2].Blocks), "the names") {
 		t.Fatalf("%d requests, the second %+v", len(asked), asked[1])
 	}
 	last := asked[2].Messages
-	if len(last) != 2 || !strings.Contains(joinText(last[0].Blocks), "THE SUMMARY") || joinText(last[1].Blocks) != "go on" {
-		t.Errorf("after it the model was sent %d messages, first %q", len(last), joinText(last[0].Blocks))
+	if len(last) != 2 || !strings.Contains(model.JoinText(last[0].Blocks), "THE SUMMARY") || model.JoinText(last[1].Blocks) != "go on" {
+		t.Errorf("after it the model was sent %d messages, first %q", len(last), model.JoinText(last[0].Blocks))
 	}
 	told := 0
 	for _, e := range r.events {
@@ -89,7 +89,7 @@ func TestCompactLeavesTheHistoryWhenItFails(t *testing.T) {
 				t.Fatalf("%v, want %q", failed, c.want)
 			}
 			last := r.model.requests[len(r.model.requests)-1].Messages
-			if len(last) != 3 || joinText(last[0].Blocks) != "hello" {
+			if len(last) != 3 || model.JoinText(last[0].Blocks) != "hello" {
 				t.Errorf("the model was sent %d messages", len(last))
 			}
 		})

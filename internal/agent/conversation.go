@@ -155,6 +155,8 @@ type Conversation struct {
 	emitMu sync.Mutex
 	emit   Emit
 
+	inherited inherited // from sub-agents
+
 	// Owned by the worker.
 	history   []*model.Message
 	failed    bool // the last result is an error

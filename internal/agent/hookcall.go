@@ -100,7 +100,7 @@ func (t *turn) after(ctx context.Context, u model.ToolUse, took time.Duration, o
 	in := t.callInput(u)
 	in.Took = took
 	if o.result.IsError {
-		in.Error, in.IsInterrupt = joinText(o.result.Blocks), context.Cause(ctx) != nil
+		in.Error, in.IsInterrupt = model.JoinText(o.result.Blocks), context.Cause(ctx) != nil
 	} else {
 		in.ToolResponse = response(o)
 	}
@@ -132,7 +132,7 @@ func response(o *outcome) json.RawMessage {
 	if o.display != nil {
 		return o.display
 	}
-	text, err := json.Marshal(joinText(o.result.Blocks))
+	text, err := json.Marshal(model.JoinText(o.result.Blocks))
 	if err != nil { // a string only
 		return nil
 	}

@@ -68,15 +68,21 @@ func (c *Conversation) toolSpecs(planning bool) []model.ToolSpec {
 }
 
 // Offered lists the tools that make sense in the mode of now, in the registry's
-// order, those included that must be searched for first. It may be called from
-// any goroutine.
+// order, those included that must be searched for first: Deferred says which
+// they are. It may be called from any goroutine.
 func (c *Conversation) Offered() []tools.Spec {
 	planning := c.Mode() == policy.ModePlan
+	c.mu.Lock()
+	found := c.found
+	c.mu.Unlock()
 	var out []tools.Spec
 	for _, tool := range c.cfg.Tools.All() {
-		if x, ok := tool.(sometimes); !ok || x.unfit(c, planning) == "" {
-			out = append(out, tool.Spec())
+		if x, ok := tool.(sometimes); ok && x.unfit(c, planning) != "" {
+			continue
 		}
+		s := tool.Spec()
+		s.Deferred = s.Deferred && !slices.Contains(found, s.Name)
+		out = append(out, s)
 	}
 	return out
 }

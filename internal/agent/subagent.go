@@ -254,6 +254,7 @@ func (s *subagent) run(ctx context.Context) tools.TaskEnd {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.took = s.conv.cfg.Now().Sub(s.started)
+	s.inherit()
 	end := tools.TaskEnd{Status: tools.TaskCompleted, Text: s.answer()}
 	if why := s.failure(); why != "" {
 		end.Status, end.Text = tools.TaskFailed, s.report(why)
@@ -416,28 +417,32 @@ func (s *subagent) toolResult() tools.Result {
 	return res
 }
 
-// inherited is what a caller takes over from a sub-agent that it waited for.
+// inherited is what a conversation takes over from its sub-agents.
 type inherited struct {
-	mu      sync.Mutex
-	denials []Denial
-	halt    bool
+	mu      sync.Mutex // guards the rest
+	denials []Denial   // not in a result yet
+	halt    bool       // the user wanted all to stop
 }
 
 // inherit takes over what a sub-agent's end means for its caller: the calls
-// that were denied, and that the user wanted all to stop.
-func (t *turn) inherit(r *Result) {
-	t.inherited.mu.Lock()
-	defer t.inherited.mu.Unlock()
-	t.inherited.denials = append(t.inherited.denials, r.Denials...)
-	t.inherited.halt = t.inherited.halt || r.Terminal == AbortedTools && r.Err == nil
+// that were denied and, if a turn waits for it, that the user wanted all to
+// stop.
+func (s *subagent) inherit() {
+	in, r := &s.parent.c.inherited, &s.result
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.denials = append(in.denials, r.Denials...)
+	in.halt = in.halt || !s.background && r.Terminal == AbortedTools && r.Err == nil
 }
 
-// settleInherited lists the denials of sub-agents, and reports whether the turn
-// is to end. It is the worker's.
+// settleInherited lists the denials of sub-agents that ended, and reports
+// whether the turn is to end. It is the worker's.
 func (t *turn) settleInherited() (halt bool) {
-	t.inherited.mu.Lock()
-	defer t.inherited.mu.Unlock()
-	t.denials = append(t.denials, t.inherited.denials...)
-	t.inherited.denials = nil
-	return t.inherited.halt
+	in := &t.c.inherited
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	t.denials = append(t.denials, in.denials...)
+	halt = in.halt
+	in.denials, in.halt = nil, false
+	return halt
 }

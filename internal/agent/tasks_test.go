@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,43 @@ func TestABackgroundAgentGetsATurnOfItsOwn(t *testing.T) {
 		t.Errorf("the model was told %q", text)
 	}
 	checkHistory(t, s.history)
+}
+
+// TestDenialsInTheBackgroundAreInTheNextResult: in that of the turn that tells
+// the model of the sub-agent's end, or in that which waited for it.
+func TestDenialsInTheBackgroundAreInTheNextResult(t *testing.T) {
+	t.Parallel()
+	for _, waits := range []bool{false, true} {
+		for _, fails := range []bool{false, true} {
+			t.Run(fmt.Sprintf("waits %v, fails %v", waits, fails), func(t *testing.T) {
+				t.Parallel()
+				free := make(gate)
+				lets := func(ctx context.Context, r *model.Request, emit func(model.Delta)) error {
+					if waits {
+						close(free)
+					}
+					return says("it works on it")(ctx, r, emit)
+				}
+				s := newStage(parts{
+					"main": {calls(background("t1", "a")), lets, says("it is done")},
+					"a":    {free.before(calls(call{"change", "c1", "{}"})), says("it was denied")},
+				}, func(c *Config) { c.WaitForTasks, c.FailOnDenial = waits, fails }, Definition{Name: "a"})
+				s.onResult(0, func() {
+					if !waits {
+						close(free)
+					}
+				})
+				got := s.play(t.Context())
+				last := got[len(got)-1]
+				if len(last.Denials) != 1 || last.Denials[0].ToolUseID != "c1" || fails != errors.Is(last.Err, ErrDenied) {
+					t.Errorf("results %+v", got)
+				}
+				if !waits && (len(got) != 2 || len(got[0].Denials) != 0) {
+					t.Errorf("results %+v: want the denial in the second of two", got)
+				}
+			})
+		}
+	}
 }
 
 func TestADefinitionMayAlwaysRunInTheBackground(t *testing.T) {

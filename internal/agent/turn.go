@@ -45,8 +45,6 @@ type turn struct {
 	stopped *string // why a hook wants the turn to end; nil: none does
 	pushed  int     // times that Stop hooks made the turn go on
 	alone   bool    // the call that runs is the only one of its answer
-
-	inherited inherited // from sub-agents
 }
 
 // run is the turn's only exit: whatever happens inside, panics included, it
@@ -96,7 +94,7 @@ func (t *turn) run(ctx context.Context) (r Result) {
 		}
 		return t.aborted(ctx, AbortedStreaming)
 	}
-	t.prompt = joinText(t.in.Blocks)
+	t.prompt = model.JoinText(t.in.Blocks)
 	if r, ended := t.expand(ctx); ended {
 		return r
 	}
@@ -112,6 +110,10 @@ func (t *turn) run(ctx context.Context) (r Result) {
 // loop asks the model and runs its tools until there is a result.
 func (t *turn) loop(ctx context.Context) Result {
 	for {
+		t.settleInherited()
+		if r, ended := t.deniedEnds(); ended {
+			return r
+		}
 		if t.maxTurns > 0 && t.calls >= t.maxTurns {
 			return t.tooManyTurns()
 		}
@@ -194,6 +196,16 @@ func (t *turn) failure(err error, why Terminal) Result {
 		Subtype: ErrorDuringExecution, IsError: true, Terminal: why,
 		Errors: []string{err.Error()}, Err: err,
 	}
+}
+
+// deniedEnds returns the turn's result when a call was denied, within a
+// sub-agent too, and that is to end the turn.
+func (t *turn) deniedEnds() (Result, bool) {
+	if !t.c.cfg.FailOnDenial || len(t.denials) == 0 {
+		return Result{}, false
+	}
+	d := t.denials[0]
+	return t.failure(fmt.Errorf("%w: %s: %s", ErrDenied, d.ToolName, d.Reason), PermissionDenied), true
 }
 
 func (t *turn) tooManyTurns() Result {

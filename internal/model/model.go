@@ -8,6 +8,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"strings"
 )
 
 // Provider is one model API. Its one method sends one request and streams one
@@ -113,6 +114,17 @@ func (ToolUse) isBlock()    {}
 func (ToolResult) isBlock() {}
 func (Image) isBlock()      {}
 func (Document) isBlock()   {}
+
+// JoinText joins the texts among blocks, with nothing between them.
+func JoinText(blocks []Block) string {
+	var sb strings.Builder
+	for _, b := range blocks {
+		if t, ok := b.(Text); ok {
+			sb.WriteString(t.Text)
+		}
+	}
+	return sb.String()
+}
 
 // ToolSpec declares a tool to the model. Schema is a JSON Schema object.
 type ToolSpec struct {
