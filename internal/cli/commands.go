@@ -175,7 +175,7 @@ func (e commandEnv) ContextUse(context.Context) (command.ContextUse, error) {
 	sum := func(list []control.UsageItem) int {
 		n := 0
 		for _, i := range list {
-			if i.Loaded {
+			if !i.Absent {
 				n += i.Tokens
 			}
 		}
@@ -183,7 +183,7 @@ func (e commandEnv) ContextUse(context.Context) (command.ContextUse, error) {
 	}
 	return command.ContextUse{Window: u.Window, Parts: []command.Part{
 		{Name: "System prompt", Tokens: u.SystemPrompt}, {Name: "Tools", Tokens: sum(u.Tools)},
-		{Name: "MCP tools", Tokens: sum(u.MCPTools)}, {Name: "Messages", Tokens: u.Messages},
+		{Name: "MCP tools", Tokens: sum(u.MCPTools)}, {Name: "Sub-agents", Tokens: sum(u.Agents)}, {Name: "Messages", Tokens: u.Messages},
 	}}, nil
 }
 

@@ -32,10 +32,16 @@ func (w *wiring) contextUsage() control.ContextUsage {
 		Model: m.Display, Window: m.Info.ContextWindow, SystemPrompt: tokens(len(w.conv.System())), Cached: seen.usage.CacheReadTokens,
 	}
 	known := u.SystemPrompt
-	for _, t := range w.toolset.registry.All() {
-		s := t.Spec()
-		item := control.UsageItem{Name: w.names.Tool(s.Name), Tokens: specTokens(s), Server: s.Server, Loaded: !s.Deferred}
-		if !s.Deferred {
+	for _, s := range w.conv.Offered() {
+		item := control.UsageItem{Name: w.names.Tool(s.Name), Tokens: specTokens(s), Server: s.Server, Absent: s.Deferred}
+		if s.Name == "agent" { // it describes the sub-agents
+			u.Agents = w.agentsUsage()
+			for _, a := range u.Agents {
+				item.Tokens = max(0, item.Tokens-a.Tokens)
+				known += a.Tokens
+			}
+		}
+		if !item.Absent {
 			known += item.Tokens
 		}
 		if s.Server != "" {
@@ -44,14 +50,20 @@ func (w *wiring) contextUsage() control.ContextUsage {
 			u.Tools = append(u.Tools, item)
 		}
 	}
-	for _, a := range w.agents.list() {
-		u.Agents = append(u.Agents, control.UsageItem{Name: a.Name, Tokens: tokens(len(a.Description)), Source: a.Level.String()})
-	}
 	if seen.answered {
 		u.Messages = max(0, seen.usage.Total()-known)
 		u.LastUsage = lastUsage(seen)
 	}
 	return u
+}
+
+// agentsUsage is what the descriptions of the sub-agents take.
+func (w *wiring) agentsUsage() []control.UsageItem {
+	var out []control.UsageItem
+	for _, a := range w.agents.list() {
+		out = append(out, control.UsageItem{Name: a.Name, Tokens: tokens(len(a.Description)), Source: a.Level.String()})
+	}
+	return out
 }
 
 func specTokens(s tools.Spec) int { return tokens(len(s.Name) + len(s.Description) + len(s.Schema)) }

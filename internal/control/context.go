@@ -2,10 +2,13 @@ package control
 
 import "github.com/go-json-experiment/json/jsontext"
 
+// sum is what items take of the context.
 func sum(items []UsageItem) int {
 	n := 0
 	for _, i := range items {
-		n += i.Tokens
+		if !i.Absent {
+			n += i.Tokens
+		}
 	}
 	return n
 }
@@ -84,7 +87,7 @@ func claudeContext(u *ContextUsage) *ClaudeContextResponse {
 		out.MemoryFiles = append(out.MemoryFiles, ContextItem{Path: i.Name, Type: i.Source, Tokens: i.Tokens})
 	}
 	for _, i := range u.MCPTools {
-		out.MCPTools = append(out.MCPTools, ContextItem{Name: i.Name, ServerName: i.Server, Tokens: i.Tokens, IsLoaded: new(i.Loaded)})
+		out.MCPTools = append(out.MCPTools, ContextItem{Name: i.Name, ServerName: i.Server, Tokens: i.Tokens, IsLoaded: new(!i.Absent)})
 	}
 	for _, i := range u.Agents {
 		out.Agents = append(out.Agents, ContextItem{AgentType: i.Name, Source: i.Source, Tokens: i.Tokens})
@@ -156,7 +159,7 @@ func qwenContext(u *ContextUsage, details bool) *ContextResponse {
 		out.MemoryFiles = append(out.MemoryFiles, ContextFile{i.Name, i.Tokens})
 	}
 	for _, i := range u.Skills {
-		out.Skills = append(out.Skills, ContextSkill{i.Name, i.Tokens, i.Loaded})
+		out.Skills = append(out.Skills, ContextSkill{i.Name, i.Tokens, !i.Absent})
 	}
 	return out
 }

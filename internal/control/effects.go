@@ -260,7 +260,7 @@ type UsageItem struct {
 	Tokens int
 	Server string // of an MCP tool
 	Source string // of memory and agents
-	Loaded bool   // of a tool or skill: it is in the context now
+	Absent bool   // of a tool or skill: it is not in the context yet
 }
 
 // UsageInfo is what was used within a range of time.
