@@ -128,10 +128,15 @@ func (w *wiring) chooseModels(list []agent.Definition) {
 	}
 }
 
-// offerAgents gives the model a tool that knows these agents.
+// offerAgents gives the model a tool that knows these agents, none if there are
+// none.
 func (w *wiring) offerAgents(list []agent.Definition) {
 	tool := agent.NewAgentTool(agent.AgentToolConfig{Definitions: list, Background: w.o.host.dialect == streamjson.Qwen})
-	if w.wanted(tool.Spec()) && len(list) > 0 {
+	spec := tool.Spec()
+	switch {
+	case len(list) == 0:
+		w.toolset.registry.Remove(func(s tools.Spec) bool { return s.Name == spec.Name })
+	case w.wanted(spec):
 		w.toolset.registry.Add(tool)
 	}
 }

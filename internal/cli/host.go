@@ -117,7 +117,7 @@ func (h *host) Ask(ctx context.Context, q policy.Question) (policy.Answer, error
 // Initialize implements control.Session. What can be wrong is looked at before
 // anything is changed.
 func (h *host) Initialize(ctx context.Context, in *control.Initialize) error {
-	list, err := sessionAgents(in.Raw)
+	list, err := agent.ParseDefinitions(in.Agents)
 	if err != nil {
 		return err
 	}
@@ -139,15 +139,11 @@ func (h *host) Initialize(ctx context.Context, in *control.Initialize) error {
 	if in.SystemPrompt != nil || in.AppendPrompt != "" {
 		h.conv.SetSystem(joinPrompt(orDefault(in.SystemPrompt, h.w.system), in.AppendPrompt))
 	}
-	if in.Agents != nil {
+	if len(in.Agents) > 0 {
 		h.w.chooseModels(list)
 		h.w.agents.setSession(list)
 	}
-	var hookTimeout time.Duration // the default
-	if in.HookTimeout != nil {
-		hookTimeout = *in.HookTimeout
-	}
-	h.w.hooks.SetTimeout(hookTimeout)
+	h.w.hooks.SetTimeout(in.HookTimeout)
 	h.w.addServers("dynamic", servers)
 	h.w.addTunnelled(in.SDKServers)
 	h.forward.Store(in.ForwardSubagentText)
@@ -167,17 +163,6 @@ func joinPrompt(base, more string) string {
 		base += "\n\n"
 	}
 	return base + more
-}
-
-// sessionAgents are the agents that an initialize request defines.
-func sessionAgents(raw json.RawMessage) ([]agent.Definition, error) {
-	var in struct {
-		Agents json.RawMessage `json:"agents"`
-	}
-	if err := json.Unmarshal(raw, &in); err != nil || in.Agents == nil {
-		return nil, err
-	}
-	return agent.ParseDefinitions(in.Agents)
 }
 
 // Describe implements control.Session.

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/control"
+	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/policy"
 	"github.com/agentcli/agent/internal/streamjson"
+	"github.com/agentcli/agent/internal/tools"
 )
 
 // wired is a run with a host, up to its first line.
@@ -170,8 +173,8 @@ func TestInitializeWithAFaultChangesNothing(t *testing.T) {
 	system := h.conv.System()
 	prompt := "other"
 	for name, in := range map[string]*control.Initialize{
-		"agents": {SystemPrompt: &prompt, Raw: json.RawMessage(`{"agents":{"a":{"prompt":3}}}`)},
-		"schema": {SystemPrompt: &prompt, Raw: json.RawMessage(`{}`), JSONSchema: json.RawMessage(`{"type":3}`)},
+		"agents": {SystemPrompt: &prompt, Agents: json.RawMessage(`{"a":{"prompt":3}}`)},
+		"schema": {SystemPrompt: &prompt, JSONSchema: json.RawMessage(`{"type":3}`)},
 	} {
 		if err := h.Initialize(t.Context(), in); err == nil {
 			t.Errorf("%s: no error", name)
@@ -180,10 +183,80 @@ func TestInitializeWithAFaultChangesNothing(t *testing.T) {
 	if h.conv.System() != system || h.answers() {
 		t.Error("something changed all the same")
 	}
-	if err := h.Initialize(t.Context(), &control.Initialize{SystemPrompt: &prompt, AppendPrompt: "more", Raw: json.RawMessage(`{}`)}); err != nil {
+	if err := h.Initialize(t.Context(), &control.Initialize{SystemPrompt: &prompt, AppendPrompt: "more"}); err != nil {
 		t.Fatal(err)
 	}
 	if h.conv.System() != "other\n\nmore" || !h.answers() {
 		t.Errorf("system prompt %q", h.conv.System())
 	}
+}
+
+func TestAnotherInitializeDefinesTheAgentsAnew(t *testing.T) {
+	t.Parallel()
+	p := newTestPlace(t)
+	h := wired(t, p)
+	described := func(agents string) string {
+		t.Helper()
+		if err := h.Initialize(t.Context(), &control.Initialize{Agents: json.RawMessage(agents)}); err != nil {
+			t.Fatal(err)
+		}
+		tool, ok := h.w.toolset.registry.Lookup("agent")
+		if !ok {
+			return ""
+		}
+		return tool.Spec().Description
+	}
+	if got := described(`{"critic":{"description":"reviews","prompt":"p"}}`); !strings.Contains(got, "critic: reviews") {
+		t.Fatalf("the model is told %q", got)
+	}
+	if got := described(""); !strings.Contains(got, "critic") {
+		t.Errorf("a request without agents took them away: %q", got)
+	}
+	if got := described(`{}`); strings.Contains(got, "critic") || !strings.Contains(got, "explore") {
+		t.Errorf("without any the model is told %q", got)
+	}
+	h.w.agents.rest = nil // as in qwen's sessions
+	h.w.agents.setSession(nil)
+	if _, ok := h.w.toolset.registry.Lookup("agent"); ok {
+		t.Error("without agents there is a tool to call them")
+	}
+}
+
+// TestThePartsOfTheContextAddUpToWhatWasCounted: the sub-agents, which the agent
+// tool describes, are not counted twice, and deferred tools not at all.
+func TestThePartsOfTheContextAddUpToWhatWasCounted(t *testing.T) {
+	t.Parallel()
+	p := newTestPlace(t)
+	h := wired(t, p)
+	if err := h.Initialize(t.Context(), &control.Initialize{Agents: json.RawMessage(`{"critic":{"description":"reviews what was changed, and says so","prompt":"p"}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	h.w.toolset.registry.Add(deferredTool{})
+	const counted = 50_000
+	h.w.watch.see(agent.Origin{}, &agent.MessageEnded{Usage: model.Usage{InputTokens: counted - 100, OutputTokens: 100}})
+	u, err := h.ContextUsage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := u.SystemPrompt + u.Messages
+	for _, list := range [][]control.UsageItem{u.Tools, u.MCPTools, u.Agents} {
+		for _, i := range list {
+			if !i.Absent {
+				sum += i.Tokens
+			}
+		}
+	}
+	if sum != counted || u.Messages == 0 || len(u.Agents) != 3 {
+		t.Errorf("the parts are %d tokens, want %d: %+v", sum, counted, u)
+	}
+	if len(u.MCPTools) != 1 || !u.MCPTools[0].Absent {
+		t.Errorf("tools of servers: %+v", u.MCPTools)
+	}
+}
+
+// deferredTool is a tool of a server that must be searched for.
+type deferredTool struct{ tools.Tool }
+
+func (deferredTool) Spec() tools.Spec {
+	return tools.Spec{Name: "mcp__a__b", Description: strings.Repeat("long ", 1000), Server: "a", Deferred: true}
 }

@@ -20,25 +20,16 @@ import (
 type Initialize struct {
 	SDKServers   []string                   // MCP servers inside the host, in order
 	MCPServers   map[string]json.RawMessage // configurations by name
-	Agents       []AgentDefinition          // in order
+	Agents       json.RawMessage            // definitions, by name or a list
 	SystemPrompt *string                    // replaces the default one; "" is an empty one
 	AppendPrompt string                     // follows the system prompt
 	JSONSchema   json.RawMessage            // an object, of the structured output
 	Skills       []string
 	Effort       string // one of Efforts
 	Title        string
-	HookTimeout  *time.Duration // for hooks that have none of their own; 0: no limit
+	HookTimeout  time.Duration // for hooks that have none of their own; 0: no limit
 	// ForwardSubagentText asks for the text of sub-agents as well as their calls.
 	ForwardSubagentText bool
-	// Raw is the whole request, for what only some dialect knows.
-	Raw json.RawMessage
-}
-
-// AgentDefinition is one agent that the host defines. The object is as it came;
-// of a list's element it has the name in it too.
-type AgentDefinition struct {
-	Name   string
-	Object json.RawMessage
 }
 
 // InitRequest is the request to initialize on the wire.
@@ -73,13 +64,15 @@ func parseInitialize(raw []byte, d streamjson.Dialect, defaults timeouts) (*init
 		return nil, err
 	}
 	in := &initialized{sentHooks: !isNull(w.Hooks), timeouts: defaults}
-	in.AppendPrompt, in.Title, in.ForwardSubagentText, in.Raw = w.AppendSystemPrompt, w.Title, w.ForwardSubagentText, raw
+	in.AppendPrompt, in.Title, in.ForwardSubagentText = w.AppendSystemPrompt, w.Title, w.ForwardSubagentText
+	if !isNull(w.Agents) {
+		in.Agents = json.RawMessage(w.Agents)
+	}
 	var err error
 	for _, step := range []func() error{
 		func() error { in.hooks, err = parseHooks(w.Hooks); return err },
 		func() error { in.SDKServers, err = names("sdkMcpServers", w.SDKMCPServers); return err },
 		func() error { in.MCPServers, err = configs("mcpServers", w.MCPServers); return err },
-		func() error { in.Agents, err = agentDefinitions(w.Agents); return err },
 		func() error { in.SystemPrompt, err = systemPrompt(w.SystemPrompt); return err },
 		func() error { in.JSONSchema, err = jsonSchema(w.JSONSchema); return err },
 		func() error { in.Skills, err = names("skills", w.Skills); return err },
@@ -90,9 +83,7 @@ func parseInitialize(raw []byte, d streamjson.Dialect, defaults timeouts) (*init
 			return nil, err
 		}
 	}
-	if in.timeouts.hook != defaults.hook {
-		in.HookTimeout = &in.timeouts.hook
-	}
+	in.HookTimeout = in.timeouts.hook
 	in.takeSDKServers()
 	return in, nil
 }
@@ -202,42 +193,6 @@ func configs(field string, raw jsontext.Value) (map[string]json.RawMessage, erro
 			return nil, badField(field+"."+m.name, "have %s, want an object", kindName(m.value.Kind()))
 		}
 		out[m.name] = json.RawMessage(m.value)
-	}
-	return out, nil
-}
-
-// agentDefinitions reads agents as a list or by name.
-func agentDefinitions(raw jsontext.Value) ([]AgentDefinition, error) {
-	var out []AgentDefinition
-	switch kind := raw.Kind(); {
-	case isNull(raw):
-	case kind == '{':
-		list, err := members("agents", raw)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range list {
-			if !isObject(m.value) {
-				return nil, badField("agents."+m.name, "have %s, want an object", kindName(m.value.Kind()))
-			}
-			out = append(out, AgentDefinition{m.name, json.RawMessage(m.value)})
-		}
-	case kind == '[':
-		var list []jsontext.Value
-		if err := decode(raw, &list); err != nil {
-			return nil, badField("agents", "want a list of objects")
-		}
-		for i, one := range list {
-			var named struct {
-				Name string `json:"name"`
-			}
-			if err := decode(one, &named); err != nil || named.Name == "" {
-				return nil, badField(fmt.Sprintf("agents.%d", i), "want an object with a name")
-			}
-			out = append(out, AgentDefinition{named.Name, json.RawMessage(one)})
-		}
-	default:
-		return nil, badField("agents", "have %s, want a list or an object by name", kindName(kind))
 	}
 	return out, nil
 }

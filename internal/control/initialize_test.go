@@ -46,27 +46,27 @@ func TestInitializeTakesEverything(t *testing.T) {
 	}
 	in := w.init
 	if *in.SystemPrompt != "A\nB\n\nC" || in.AppendPrompt != "more" || string(in.JSONSchema) != `{"type":"object"}` || in.Effort != "high" ||
-		in.Title != "T" || !in.ForwardSubagentText || *in.HookTimeout != 7*time.Second || in.Raw == nil || !cmp.Equal(in.Skills, []string{"s"}) {
+		in.Title != "T" || !in.ForwardSubagentText || in.HookTimeout != 7*time.Second || !cmp.Equal(in.Skills, []string{"s"}) {
 		t.Errorf("%+v", in)
 	}
 	if !cmp.Equal(in.SDKServers, []string{"one", "two"}) || len(in.MCPServers) != 1 || string(in.MCPServers["ext"]) != `{"command":"x"}` {
 		t.Errorf("%+v", in)
 	}
-	if len(in.Agents) != 2 || in.Agents[0].Name != "b" || in.Agents[1].Name != "a" || string(in.Agents[0].Object) != `{"name":"b","description":"d"}` {
-		t.Errorf("%+v", in.Agents)
+	if string(in.Agents) != `[{"name":"b","description":"d"},{"name":"a"}]` {
+		t.Errorf("agents %s", in.Agents)
 	}
 	if d := h.d.calls.deadline(callMCP); d != 0 {
 		t.Error(d)
 	}
 	h.ask(`{"subtype":"initialize","systemPrompt":[""],"agents":{"z":{"prompt":"p"},"y":{}},"sdkMcpServers":["three"],"hooks":[{"event":"Stop","callbackId":"c"},{"event":"Stop","hookCallbackIds":["d"],"callback_id":"e"}],"skills":"one"}`)
-	if in = w.init; in.SystemPrompt == nil || *in.SystemPrompt != "" || in.Agents[0].Name != "z" || in.HookTimeout != nil || !cmp.Equal(in.Skills, []string{"one"}) {
+	if in = w.init; in.SystemPrompt == nil || *in.SystemPrompt != "" || string(in.Agents) != `{"z":{"prompt":"p"},"y":{}}` || in.HookTimeout != time.Minute || !cmp.Equal(in.Skills, []string{"one"}) {
 		t.Errorf("%+v", in)
 	}
 	if len(w.hooks) != 2 || !cmp.Equal(w.hooks[1].CallbackIDs, []string{"d", "e"}) {
 		t.Errorf("%+v", w.hooks)
 	}
-	h.ask(`{"subtype":"initialize","hooks":null,"timeout":null,"systemPrompt":null,"agents":null}`)
-	if in = w.init; in.SystemPrompt != nil || len(w.hooks) != 0 || in.Agents != nil {
+	h.ask(`{"subtype":"initialize","hooks":null,"timeout":{"hook":0},"systemPrompt":null,"agents":null}`)
+	if in = w.init; in.SystemPrompt != nil || in.HookTimeout != 0 || len(w.hooks) != 0 || in.Agents != nil {
 		t.Errorf("%+v", in)
 	}
 }
@@ -80,19 +80,16 @@ func TestInitializeRefuses(t *testing.T) {
 		`"hooks":[{"callback_id":"x"}]`: `field "hooks.0.event": is missing`,
 		`"hooks":[{"event":"Stop","callback_id":"x","timeout":"1"}]`:   `field "hooks.0.timeout": want seconds`,
 		`"hooks":[{"event":"Stop","callback_id":"x","onFailure":"z"}]`: `use continue or block`,
-		`"sdkMcpServers":3`:              `field "sdkMcpServers": have a number, want a list of names`,
-		`"sdkMcpServers":[3]`:            `field "sdkMcpServers": want a list of names`,
-		`"mcpServers":[]`:                `field "mcpServers": have a list, want an object`,
-		`"mcpServers":{"x":1}`:           `field "mcpServers.x": have a number, want an object`,
-		`"agents":3`:                     `field "agents": have a number`,
-		`"agents":[{"description":"x"}]`: `field "agents.0": want an object with a name`,
-		`"agents":{"a":1}`:               `field "agents.a": have a number`,
-		`"systemPrompt":3`:               `field "systemPrompt": have a number`,
-		`"appendSystemPrompt":3`:         `field "appendSystemPrompt": have a number, want a string`,
-		`"jsonSchema":"x"`:               `field "jsonSchema": have a string, want an object`,
-		`"effort":"huge"`:                `Invalid effort value. Supported: low, medium, high, xhigh, max`,
-		`"timeout":{"hook":-1}`:          `field "timeout.hook": want milliseconds`,
-		`"timeout":3`:                    `field "timeout": have a number, want an object`,
+		`"sdkMcpServers":3`:      `field "sdkMcpServers": have a number, want a list of names`,
+		`"sdkMcpServers":[3]`:    `field "sdkMcpServers": want a list of names`,
+		`"mcpServers":[]`:        `field "mcpServers": have a list, want an object`,
+		`"mcpServers":{"x":1}`:   `field "mcpServers.x": have a number, want an object`,
+		`"systemPrompt":3`:       `field "systemPrompt": have a number`,
+		`"appendSystemPrompt":3`: `field "appendSystemPrompt": have a number, want a string`,
+		`"jsonSchema":"x"`:       `field "jsonSchema": have a string, want an object`,
+		`"effort":"huge"`:        `Invalid effort value. Supported: low, medium, high, xhigh, max`,
+		`"timeout":{"hook":-1}`:  `field "timeout.hook": want milliseconds`,
+		`"timeout":3`:            `field "timeout": have a number, want an object`,
 	} {
 		h, w := newHost(t, native)
 		got := h.ask(`{"subtype":"initialize",` + body + `}`)

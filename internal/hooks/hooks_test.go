@@ -504,15 +504,18 @@ func TestTimeouts(t *testing.T) {
 		want time.Duration
 	}{
 		{"of its own", 3 * time.Second, time.Hour, 3 * time.Second},
+		{"of its own, where others have none", 3 * time.Second, 0, 3 * time.Second},
 		{"the Runner's", 0, 7 * time.Second, 7 * time.Second},
-		{"the default", 0, 0, DefaultTimeout},
+		{"the default", 0, -1, DefaultTimeout},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := New(&host{reply: hang}, nil)
-				r.SetTimeout(tt.set)
+				if tt.set >= 0 {
+					r.SetTimeout(tt.set)
+				}
 				_ = r.Replace([]Registration{{Event: PreToolUse, CallbackID: "h0", Timeout: tt.own}})
 				begin := time.Now()
 				o := r.Run(t.Context(), PreToolUse, Input{ToolName: "Bash"})
@@ -525,6 +528,24 @@ func TestTimeouts(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestHooksMayHaveNoTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := New(&host{reply: func(ctx context.Context, _ string) (json.RawMessage, error) {
+			if _, limited := ctx.Deadline(); limited {
+				t.Error("the hook has a deadline")
+			}
+			time.Sleep(24 * time.Hour) // of the test's own clock
+			return json.RawMessage(`{"decision":"approve"}`), nil
+		}}, nil)
+		r.SetTimeout(0)
+		_ = r.Replace([]Registration{{Event: PreToolUse, CallbackID: "h0"}})
+		if o := r.Run(t.Context(), PreToolUse, Input{ToolName: "Bash"}); o.Permission != Allow {
+			t.Errorf("outcome = %+v", o)
+		}
+	})
 }
 
 func TestTheEndOfTheContextFailsWhatIsOpen(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 // DefaultTimeout is how long a hook is waited for that has no timeout of its
-// own.
+// own, until SetTimeout says otherwise.
 const DefaultTimeout = 60 * time.Second
 
 // maxParallel bounds the hooks of one event that run at once.
@@ -78,12 +78,9 @@ func New(caller Caller, log *slog.Logger) *Runner {
 	return &Runner{caller: caller, log: log, timeout: DefaultTimeout}
 }
 
-// SetTimeout sets how long to wait for hooks without a timeout of their own;
-// what is not positive resets it.
+// SetTimeout sets how long to wait for hooks without a timeout of their own; 0:
+// without a limit.
 func (r *Runner) SetTimeout(d time.Duration) {
-	if d <= 0 {
-		d = DefaultTimeout
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.timeout = d
@@ -257,8 +254,11 @@ func (r *Runner) call(ctx context.Context, h *hook, timeout time.Duration, input
 	if h.Timeout > 0 {
 		timeout = h.Timeout
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w (%v)", ErrTimeout, timeout))
-	defer cancel()
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w (%v)", ErrTimeout, timeout))
+		defer cancel()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("recovered a panic in a hook", "event", h.Event, "panic", p, "stack", string(debug.Stack()))
