@@ -266,3 +266,26 @@ func TestUsersRow54_ACallThatNeverEndsIsInterrupted(t *testing.T) {
 		t.Errorf("answers: %s", raw)
 	}
 }
+
+// TestAPersonIsToldWhichServersAreMissing: a run without a host says on stderr
+// which servers it does without, and why, once; a host has their status.
+func TestAPersonIsToldWhichServersAreMissing(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	servers := mcpFlag(map[string]any{"gone": map[string]any{"command": "no-such-program"}})
+	proc, exit := p.run(testkit.Spec{Args: []string{"-pgo", p.scripted(say("done")), servers}})
+	lines := strings.Split(strings.TrimSpace(string(proc.Stderr())), "\n")
+	if exit.Code != 0 || len(lines) != 1 || !strings.HasPrefix(lines[0], `warning: MCP server "gone" is failed`) || !strings.Contains(lines[0], "no-such-program") {
+		t.Errorf("exit code %d, stderr %q", exit.Code, lines)
+	}
+	if got := strings.TrimSpace(string(proc.Output())); got != "done" {
+		t.Errorf("stdout %q", got)
+	}
+	h := p.host(t, "native", testkit.Spec{Args: []string{p.scripted(say("done")), servers}})
+	h.initialize(nil)
+	h.say("one")
+	h.result()
+	if text := h.Stderr(); len(text) > 0 {
+		t.Errorf("a host's stderr: %s", text)
+	}
+}

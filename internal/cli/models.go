@@ -142,26 +142,23 @@ func networkOptions(cio IO, set *settings.Settings) httpclient.Options {
 func (m *models) credentials() model.Credentials {
 	env := m.getenv
 	c := model.Credentials{
-		GeminiKey: m.key("gemini", env("GEMINI_API_KEY")), GeminiModel: env("GEMINI_MODEL"),
+		GeminiKey: env(m.keyVariable("gemini", "GEMINI_API_KEY")), GeminiModel: env("GEMINI_MODEL"),
 		GeminiBaseURL: m.base("gemini", env("GOOGLE_GEMINI_BASE_URL")),
 		GoogleKey:     env("GOOGLE_API_KEY"), UseVertex: isTrue(env("GOOGLE_GENAI_USE_VERTEXAI")),
 		Project: env("GOOGLE_CLOUD_PROJECT"), Location: env("GOOGLE_CLOUD_LOCATION"),
-		OpenAIKey: m.key("openai", env("OPENAI_API_KEY")), OpenAIBaseURL: m.base("openai", env("OPENAI_BASE_URL")), OpenAIModel: env("OPENAI_MODEL"),
-		AnthropicKey: m.key("anthropic", env("ANTHROPIC_API_KEY")), AnthropicAuthToken: env("ANTHROPIC_AUTH_TOKEN"),
+		OpenAIKey: env(m.keyVariable("openai", "OPENAI_API_KEY")), OpenAIBaseURL: m.base("openai", env("OPENAI_BASE_URL")), OpenAIModel: env("OPENAI_MODEL"),
+		AnthropicKey: env(m.keyVariable("anthropic", "ANTHROPIC_API_KEY")), AnthropicAuthToken: env("ANTHROPIC_AUTH_TOKEN"),
 		AnthropicBaseURL: m.base("anthropic", env("ANTHROPIC_BASE_URL")), AnthropicModel: env("ANTHROPIC_MODEL"),
-		DashScopeKey: m.key("dashscope", env("DASHSCOPE_API_KEY")), DashScopeBaseURL: m.base("dashscope", ""),
-		OpenRouterKey: m.key("openrouter", env("OPENROUTER_API_KEY")), OllamaHost: m.base("ollama", env("OLLAMA_HOST")),
+		DashScopeKey: env(m.keyVariable("dashscope", "DASHSCOPE_API_KEY")), DashScopeBaseURL: m.base("dashscope", ""),
+		OpenRouterKey: env(m.keyVariable("openrouter", "OPENROUTER_API_KEY")), OllamaHost: m.base("ollama", env("OLLAMA_HOST")),
 	}
 	return c
 }
 
-// key returns the provider's key: of the variable that the settings name, else
-// the usual one's.
-func (m *models) key(provider, usual string) string {
-	if name := m.set.Provider(provider).APIKeyEnv; name != "" {
-		return m.getenv(name)
-	}
-	return usual
+// keyVariable is the variable with a provider's key: the one that the settings
+// name, else the usual one.
+func (m *models) keyVariable(provider, usual string) string {
+	return cmp.Or(m.set.Provider(provider).APIKeyEnv, usual)
 }
 
 func (m *models) base(provider, usual string) string {
@@ -347,26 +344,43 @@ func newScripted(path string) (model.Provider, error) {
 	return scripted.New(script, scripted.Options{}), nil
 }
 
-// keySource names where the credentials of the start model come from.
+// keySource names the variable that the credentials of the start model come
+// from; "none" if there are none.
 func (m *models) keySource() string {
 	t, err := m.target(m.set.String(settings.Model))
-	if err != nil {
-		return "none"
-	}
-	if name := m.set.Provider(t.Vendor).APIKeyEnv; name != "" && t.Key != "" {
-		return name
-	}
-	for _, name := range []string{
-		"GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DASHSCOPE_API_KEY", "OPENROUTER_API_KEY",
-	} {
-		if t.Key != "" && m.getenv(name) == t.Key {
-			return name
+	switch {
+	case err != nil:
+	case t.Key != "":
+		for _, name := range m.keyVariables(t) {
+			if m.getenv(name) == t.Key {
+				return name
+			}
 		}
-	}
-	if t.AuthToken != "" {
+	case t.AuthToken != "":
 		return "ANTHROPIC_AUTH_TOKEN"
 	}
 	return "none"
+}
+
+// keyVariables are the variables that the key of a target may come from, the
+// first that has it first.
+func (m *models) keyVariables(t model.Target) []string {
+	openAI := m.keyVariable("openai", "OPENAI_API_KEY")
+	switch {
+	case t.Vertex:
+		return []string{"GOOGLE_API_KEY"}
+	case t.Provider == "gemini":
+		return []string{m.keyVariable("gemini", "GEMINI_API_KEY"), "GOOGLE_API_KEY"}
+	case t.Provider == "anthropic":
+		return []string{m.keyVariable("anthropic", "ANTHROPIC_API_KEY")}
+	case t.BaseURL != "" && t.BaseURL == m.cred.OpenAIBaseURL: // a gateway, whoever is behind it
+		return []string{openAI}
+	case t.Vendor == "dashscope":
+		return []string{m.keyVariable("dashscope", "DASHSCOPE_API_KEY"), openAI}
+	case t.Vendor == "openrouter":
+		return []string{m.keyVariable("openrouter", "OPENROUTER_API_KEY"), openAI}
+	}
+	return []string{openAI}
 }
 
 func (m *models) close() { m.http.CloseIdleConnections() }

@@ -183,6 +183,28 @@ func (w *wiring) serverTools(added []tools.Tool, removed []string) {
 	w.toolset.registry.Add(added...)
 }
 
+// waitForServers gives MCP servers time to come before the model is asked. A
+// person is told, once of each, which are not there; a host has their status.
+func (w *wiring) waitForServers(ctx context.Context) {
+	if late := w.servers.Wait(ctx, 0); len(late) > 0 {
+		w.log.Warn("MCP servers are not there yet: the model is asked without their tools", "servers", late)
+	}
+	if w.host != nil {
+		return
+	}
+	for _, s := range w.servers.Status() {
+		if s.State == mcp.Connected || s.State == mcp.Disabled || w.missed[s.Name] == s.State {
+			continue
+		}
+		w.missed[s.Name] = s.State
+		why := ""
+		if s.Error != "" {
+			why = ": " + visible(strings.Join(strings.Fields(s.Error), " "), 500)
+		}
+		w.warn(fmt.Sprintf("MCP server %q is %s, the model has no tools of it%s", s.Name, s.State, why))
+	}
+}
+
 // ServerStatus implements control.Servers.
 func (h *host) ServerStatus() []control.ServerStatus {
 	var out []control.ServerStatus
@@ -314,22 +336,11 @@ func (w *wiring) askTool(ctx context.Context, server, tool string, q policy.Ques
 		return policy.Answer{}, err
 	}
 	res := t.Run(ctx, &tools.Call{ID: p.ToolUseID + "_permission", Input: input})
-	text := textOf(res.Blocks)
+	text := model.JoinText(res.Blocks)
 	if res.IsError {
 		return policy.Answer{}, errors.New("--permission-prompt-tool: " + text)
 	}
 	return w.host.disp.Permission().Read(json.RawMessage(text), p), nil
-}
-
-// textOf joins the texts among blocks.
-func textOf(blocks []model.Block) string {
-	var sb strings.Builder
-	for _, b := range blocks {
-		if t, ok := b.(model.Text); ok {
-			sb.WriteString(t.Text)
-		}
-	}
-	return sb.String()
 }
 
 // serverNames are the names of the MCP servers, sorted.

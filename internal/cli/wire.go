@@ -65,6 +65,7 @@ type wiring struct {
 	offering  sync.Mutex                       // held while tools are offered or taken away
 	chosen    map[string]bool                  // built-in tools that flags name; nil: all
 	servers   *mcp.Manager
+	missed    map[string]mcp.State // of servers that a person was told of; the worker's
 	commands  *command.Registry
 	files     *tools.FileNames
 	watch     *watch
@@ -82,7 +83,7 @@ type wiring struct {
 func newWiring(ctx context.Context, cio IO, o *options, asker policy.Asker) (_ *wiring, err error) {
 	w := &wiring{
 		cio: cio, o: o, asker: asker, ledger: new(usage.Ledger), sessionID: o.sessionID,
-		names: tools.NewNames(string(o.host.dialect)), watch: newWatch(),
+		names: tools.NewNames(string(o.host.dialect)), watch: newWatch(), missed: map[string]mcp.State{},
 	}
 	w.host, _ = asker.(*host)
 	defer func() {
@@ -334,13 +335,6 @@ func (w *wiring) agentConfig(check *checkers) agent.Config {
 		c.Reopen, c.SubTranscript = w.reopen, w.subTranscript
 	}
 	return c
-}
-
-// waitForServers gives MCP servers time to come before the model is asked.
-func (w *wiring) waitForServers(ctx context.Context) {
-	if late := w.servers.Wait(ctx, 0); len(late) > 0 {
-		w.log.Warn("MCP servers are not there yet: the model is asked without their tools", "servers", late)
-	}
 }
 
 // subSystem is the system prompt of a sub-agent: its own, and where it works.
