@@ -232,6 +232,25 @@ func TestToolLists(t *testing.T) {
 			}
 			r.results("ok Done.")
 		}},
+		{name: "exclude_prefix", kits: qwens, files: []string{"a.txt", "inside"}, model: `{"emit": [{"tool": "run_shell_command", "input": {"command": "rm a.txt"}}, {"tool": "run_shell_command", "input": {"command": "touch ran"}}]} {"emit": [{"text": "Done."}]}`, expect: func(t *testing.T, r *played) {
+			r.quiet()
+			all := r.count("tool_result", 2)
+			if all[0]["error"] != true || all[1]["error"] != false || r.file("a.txt") != "inside" {
+				t.Errorf("the tool results are %v", all)
+			}
+			if strings.Contains(r.model.asked()[0], `"name":"glob"`) {
+				t.Error("a tool is offered that is excluded by its other name")
+			}
+			r.results("ok Done.")
+		}},
+		{name: "allow_prefix", kits: qwens, files: []string{"b.txt", "inside"}, model: `{"emit": [{"tool": "run_shell_command", "input": {"command": "touch a.txt"}}, {"tool": "run_shell_command", "input": {"command": "rm b.txt"}}]} {"emit": [{"text": "Done."}]}`, expect: func(t *testing.T, r *played) {
+			r.quiet()
+			r.count("ask", 1)
+			if all := r.count("tool_result", 2); all[0]["error"] != false || r.file("b.txt") != "inside" {
+				t.Errorf("the tool results are %v", all)
+			}
+			r.results("ok Done.")
+		}},
 		{name: "allow_patterns", kits: qwens, files: []string{"b.txt", "inside"}, model: `{"emit": [{"tool": "run_shell_command", "input": {"command": "touch a.txt"}}, {"tool": "run_shell_command", "input": {"command": "rm b.txt"}}]} {"emit": [{"text": "Done."}]}`, expect: func(t *testing.T, r *played) {
 			r.quiet()
 			r.count("ask", 1)

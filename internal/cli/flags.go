@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"strings"
 
@@ -208,15 +209,27 @@ func (o *options) dirs() []string {
 	return out
 }
 
-// parseRules reads the lists of a rule flag.
-func parseRules(flag string, b policy.Behavior, lists []string) ([]policy.Rule, error) {
+// parseRules reads the lists of a rule flag, which qwen's SDK writes as that
+// program has them. To its users a rule that can match no call is none, unless
+// it is to keep one of our tools from something.
+func (o *options) parseRules(flag string, b policy.Behavior, lists []string) ([]policy.Rule, error) {
 	var out []policy.Rule
+	qwen := o.hostedBy(streamjson.Qwen)
 	for _, list := range lists {
 		for _, text := range policy.SplitRules(list) {
-			r, err := policy.ParseRule(text, b, flag)
-			if err != nil {
+			rule := text
+			if qwen {
+				rule = policy.FromQwen(text)
+			}
+			r, err := policy.ParseRule(rule, b, flag)
+			var matchless *policy.MatchlessError
+			switch {
+			case qwen && errors.As(err, &matchless) && (b == policy.Allow || !policy.IsTool(text) && !strings.Contains(text, "*")):
+				continue
+			case err != nil:
 				return nil, fail(ExitUsage, "%s: %w", flag, err)
 			}
+			r.Text = strings.TrimSpace(text)
 			out = append(out, r)
 		}
 	}

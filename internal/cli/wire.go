@@ -232,11 +232,11 @@ func (w *wiring) recorder() (func(model.Provider) model.Provider, error) {
 
 // buildPolicy collects the rules of flags, settings and policy files.
 func (w *wiring) buildPolicy(context.Context) error {
-	allow, err := parseRules("--allowed-tools", policy.Allow, w.o.allowedTools)
+	allow, err := w.o.parseRules("--allowed-tools", policy.Allow, w.o.allowedTools)
 	if err != nil {
 		return err
 	}
-	deny, err := parseRules("--disallowed-tools", policy.Deny, w.o.disallowedTools)
+	deny, err := w.o.parseRules("--disallowed-tools", policy.Deny, w.o.disallowedTools)
 	if err != nil {
 		return err
 	}

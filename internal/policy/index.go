@@ -275,7 +275,7 @@ func (s *subject) agent() string {
 	}
 	for _, key := range argTools[agentTool] {
 		if name, ok := s.input.str(key); ok {
-			if isTool(name) {
+			if IsTool(name) {
 				return ""
 			}
 			return name

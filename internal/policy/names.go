@@ -1,5 +1,7 @@
 package policy
 
+import "strings"
+
 // toolAliases maps the names that rules and flags of other agent CLIs use to
 // ours.
 var toolAliases = map[string]string{
@@ -9,8 +11,10 @@ var toolAliases = map[string]string{
 	"shell":                "run_shell_command",
 	"BashOutput":           "task_output",
 	"TaskOutput":           "task_output",
+	"TaskOutputTool":       "task_output",
 	"KillShell":            "task_stop",
 	"TaskStop":             "task_stop",
+	"TaskStopTool":         "task_stop",
 	"Read":                 "read_file",
 	"ReadFile":             "read_file",
 	"ReadFileTool":         "read_file",
@@ -21,13 +25,16 @@ var toolAliases = map[string]string{
 	"EditTool":             "edit",
 	"replace":              "edit",
 	"Glob":                 "glob",
+	"GlobTool":             "glob",
 	"FindFiles":            "glob",
 	"Grep":                 "grep_search",
 	"GrepTool":             "grep_search",
 	"SearchText":           "grep_search",
+	"SearchFiles":          "grep_search",
 	"search_file_content":  "grep_search",
 	"LS":                   "list_directory",
 	"ListFiles":            "list_directory",
+	"ListFilesTool":        "list_directory",
 	"ReadFolder":           "list_directory",
 	"WebFetch":             "web_fetch",
 	"WebFetchTool":         "web_fetch",
@@ -40,23 +47,30 @@ var toolAliases = map[string]string{
 	"NotebookEdit":         "notebook_edit",
 	"Agent":                "agent",
 	"Task":                 "agent",
+	"task":                 "agent",
+	"TaskTool":             "agent",
 	"AgentTool":            "agent",
 	"invoke_agent":         "agent",
 	"Skill":                "skill",
 	"SkillTool":            "skill",
 	"activate_skill":       "skill",
 	"WebSearch":            "web_search",
+	"WebSearchTool":        "web_search",
 	"google_web_search":    "web_search",
 	"EnterPlanMode":        "enter_plan_mode",
 	"ExitPlanMode":         "exit_plan_mode",
+	"ExitPlanModeTool":     "exit_plan_mode",
 	"ToolSearch":           "tool_search",
 	"ListMcpResourcesTool": "list_mcp_resources",
 	"ReadMcpResourceTool":  "read_mcp_resource",
 	"StructuredOutput":     "structured_output",
 }
 
-// isTool reports whether a name is that of a tool, ours or an alias.
-func isTool(name string) bool {
+// IsTool reports whether a rule, or a name, is about a tool of ours, which may
+// be called by an alias.
+func IsTool(rule string) bool {
+	name, _, _ := strings.Cut(rule, "(")
+	name = strings.TrimSpace(name)
 	for alias, tool := range toolAliases {
 		if name == alias || name == tool {
 			return true

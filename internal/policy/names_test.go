@@ -47,3 +47,32 @@ func TestNamesInDialects(t *testing.T) {
 		}
 	}
 }
+
+// TestQwenToolNames: each name that qwen-code's rules may give a tool of ours.
+func TestQwenToolNames(t *testing.T) {
+	t.Parallel()
+	for ours, names := range map[string][]string{
+		"run_shell_command": {"Shell", "ShellTool", "Bash"},
+		"edit":              {"Edit", "EditTool", "replace"},
+		"write_file":        {"Write", "WriteFile", "WriteFileTool"},
+		"read_file":         {"Read", "ReadFile", "ReadFileTool"},
+		"grep_search":       {"Grep", "GrepTool", "search_file_content", "SearchFiles"},
+		"glob":              {"Glob", "GlobTool", "FindFiles"},
+		"list_directory":    {"ListFiles", "ListFilesTool", "ReadFolder"},
+		"task_stop":         {"TaskStop", "TaskStopTool"},
+		"task_output":       {"TaskOutput", "TaskOutputTool"},
+		"todo_write":        {"TodoWrite", "TodoWriteTool"},
+		"web_fetch":         {"WebFetch", "WebFetchTool"},
+		"agent":             {"Agent", "AgentTool", "task", "Task", "TaskTool"},
+		"exit_plan_mode":    {"ExitPlanMode", "ExitPlanModeTool"},
+	} {
+		for _, name := range append(names, ours) {
+			if got := CanonicalTool(name); got != ours || !IsTool(name) || !IsTool(name+"(x)") {
+				t.Errorf("%s is read as %s, want %s", name, got, ours)
+			}
+		}
+	}
+	if IsTool("no_such_tool") || IsTool("Lsp(x)") {
+		t.Error("a tool is known that there isn't")
+	}
+}

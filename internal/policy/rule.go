@@ -194,6 +194,26 @@ func ParseRule(text string, b Behavior, origin string) (Rule, error) {
 	return r, r.setSpec(spec)
 }
 
+// FromQwen returns the rule, in the way of our lists, that one of qwen-code's
+// or gemini-cli's lists stands for. There a command without * is the beginning
+// of commands, and a web address needs no word before its host. What isn't such
+// a rule comes back as it is.
+func FromQwen(text string) string {
+	text = strings.TrimSpace(text)
+	name, rest, _ := strings.Cut(text, "(")
+	spec, closed := strings.CutSuffix(rest, ")")
+	if spec = strings.TrimSpace(spec); !closed || spec == "" || strings.ContainsAny(spec, "*&|;<>`$\n") {
+		return text // with operators it is a whole command line
+	}
+	switch CanonicalTool(name) {
+	case shellTool:
+		return name + "(" + spec + ":*)"
+	case "web_fetch":
+		return name + "(domain:" + strings.TrimSpace(strings.TrimPrefix(spec, "domain:")) + ")"
+	}
+	return text
+}
+
 func (r *Rule) setTool(name string) error {
 	switch {
 	case families[name] != nil:

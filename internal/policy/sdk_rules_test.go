@@ -39,6 +39,21 @@ func yolo(f *Facts)  { f.Mode = ModeYolo }
 func edits(f *Facts) { f.Mode = ModeAutoEdit }
 func quiet(f *Facts) { f.Mode = ModeDontAsk }
 
+// TestFromQwen: rules as qwen-code's lists have them.
+func TestFromQwen(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"ShellTool(rm)": "ShellTool(rm:*)", "Bash(git commit)": "Bash(git commit:*)", " run_shell_command( touch ) ": "run_shell_command(touch:*)",
+		"Bash(rm *)": "Bash(rm *)", "Bash(rm:*)": "Bash(rm:*)", "Bash(a && b)": "Bash(a && b)", "Bash": "Bash", "Bash(": "Bash(", "Bash()": "Bash()",
+		"WebFetch(example.com)": "WebFetch(domain:example.com)", "WebFetch(domain:example.com)": "WebFetch(domain:example.com)",
+		"Read(.env)": "Read(.env)", "mcp__a__b": "mcp__a__b", "no_such_tool": "no_such_tool", "": "",
+	} {
+		if got := FromQwen(text); got != want {
+			t.Errorf("FromQwen(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestQwenToolControl follows qwen-code's tests of its SDK about tools and
 // modes, as far as they are about rules.
 func TestQwenToolControl(t *testing.T) {

@@ -297,24 +297,17 @@ func (o *otherDocument) rule(l otherList, text string, line int) {
 }
 
 // inOurWords returns the rules, in the way of our lists, that a rule of
-// another tool stands for. In qwen's and gemini-cli's a command without * is
-// the beginning of commands, and gemini-cli's names of MCP tools don't tell
-// where the server's name ends.
+// another tool stands for. gemini-cli's lists are written as qwen's; its names
+// of MCP tools don't tell where the server's name ends.
 func inOurWords(tool, text string, b policy.Behavior) ([]string, error) {
 	text = strings.TrimSpace(text)
 	if tool == claude {
 		return []string{text}, nil
 	}
-	name, spec, found := strings.Cut(text, "(")
-	if spec, closed := strings.CutSuffix(spec, ")"); found && closed && policy.CanonicalTool(name) == "run_shell_command" {
-		if spec = strings.TrimSpace(spec); spec != "" && !strings.Contains(spec, "*") {
-			return []string{name + "(" + spec + ":*)"}, nil
-		}
-	}
 	if rest, ok := strings.CutPrefix(text, "mcp_"); ok && tool == gemini && !strings.HasPrefix(rest, "_") {
 		return mcpNames(rest, b)
 	}
-	return []string{text}, nil
+	return []string{policy.FromQwen(text)}, nil
 }
 
 // mcpNames returns our names of the MCP tool that gemini-cli calls

@@ -212,6 +212,9 @@ const scenarios = {
   exclude_write: (run) => run.ask('write it', { excludeTools: ['write_file'], permissionMode: 'yolo', allowedTools: ['write_file'] }),
   exclude_env: (run) => run.ask('read both', { excludeTools: ['Read(.env)'], permissionMode: 'yolo' }),
   exclude_rm: (run) => run.ask('remove', { excludeTools: ['Bash(rm *)'], permissionMode: 'yolo' }),
+  // A command without * is the beginning of commands; other spellings are of no harm.
+  exclude_prefix: (run) => run.ask('remove', { excludeTools: ['ShellTool(rm)', 'WebFetch(example.com)', 'GlobTool', 'Lsp(x)'], permissionMode: 'yolo' }),
+  allow_prefix: (run) => run.ask('touch and rm', { allowedTools: ['ShellTool(touch)', 'TodoWrite(x)'], canUseTool: run.asked(deny('not that')) }),
   exclude_unknown: (run) => run.ask('write it', { excludeTools: ['no_such_tool'], allowedTools: ['no_such_tool'], permissionMode: 'yolo' }),
   allow_tools: (run) => run.ask('write it', { allowedTools: ['write_file', 'read_file'], canUseTool: run.asked(deny('asked')) }),
   allow_patterns: (run) => run.ask('touch and rm', { allowedTools: ['ShellTool(touch *)'], canUseTool: run.asked(deny('not that')) }),
