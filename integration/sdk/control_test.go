@@ -38,6 +38,14 @@ func TestControl(t *testing.T) {
 				}
 			}
 		}},
+		{name: "interrupt_question", kits: every, model: then + writes, expect: func(t *testing.T, r *played) {
+			interrupted(t, r)
+			r.asked()
+			r.tool(true)
+			if got := r.file("a.txt"); got != "" {
+				t.Errorf("the file was written though the question was interrupted: %q", got)
+			}
+		}},
 		{name: "interrupt_retry", kits: every, model: then + `{"use": "always", "emit": [{"status": 529, "retry_after": 30}]}`, expect: interrupted},
 		{name: "interrupt_idle", kits: every, model: always, expect: func(t *testing.T, r *played) {
 			r.quiet()
@@ -238,6 +246,24 @@ func TestEnds(t *testing.T) {
 		{name: "no_executable", kits: qwens, model: loop, expect: func(t *testing.T, r *played) {
 			mentions(t, "the refusal", r.one("refused").String("message"), "Invalid pathToQwenExecutable")
 		}},
+		{name: "eof_tool", kits: every, model: `
+			{"emit": [{"tool": "@bash", "input": {"command": "touch started; until [ -e go ]; do sleep 0.02; done; echo went"}}]}
+			{"emit": [{"text": "Done."}]}`, expect: func(t *testing.T, r *played) {
+			r.quiet()
+			mentions(t, "the tool result", r.tool(false), "went")
+			r.results("ok Done.")
+		}},
+		{name: "big_answer", kits: every, model: `{"emit": [{"text": "` + strings.Repeat("0123456789abcdef", 1<<10) + `", "repeat": 64}]}`, expect: func(t *testing.T, r *played) {
+			r.quiet()
+			whole := strings.Repeat("0123456789abcdef", 64<<10)
+			text, result := r.one("text").String("text"), r.one("result").String("result")
+			if r.isClaude() { // Python reads no such line
+				text, result = keptFile(t, text), keptFile(t, result)
+			}
+			if text != whole || result != whole {
+				t.Errorf("the answer came with %d characters, the result with %d, want %d", len(text), len(result), len(whole))
+			}
+		}},
 		{name: "big_output", kits: every, model: `{"emit": [{"tool": "@bash", "input": {"command": "head -c 3000000 /dev/zero | tr '\\0' x"}}]} {"emit": [{"text": "Done."}]}`, expect: func(t *testing.T, r *played) {
 			r.quiet()
 			if n := len(r.tool(false)); n == 0 || n > 1<<20 {
@@ -256,6 +282,17 @@ func TestEnds(t *testing.T) {
 		{name: "abort_assistant", kits: qwens, model: `{"emit": [{"tool": "run_shell_command", "input": {"command": "sleep 60"}}]}`, expect: aborted},
 		{name: "abort_at_once", kits: qwens, model: `{"emit": [{"fault": "stall"}]}`, expect: aborted},
 	})
+}
+
+// keptFile is the content of the file that a shortened text names.
+func keptFile(t *testing.T, text string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(text, "the whole is in ")
+	content, err := os.ReadFile(strings.TrimRight(strings.Fields(rest + " ?")[0], "]).,"))
+	if err != nil {
+		t.Errorf("%v: %.200q ... %.300q", err, text, text[max(0, len(text)-300):])
+	}
+	return string(content)
 }
 
 // TestConsumerKilled kills the process that uses the SDK while a tool runs: the

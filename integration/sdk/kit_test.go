@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/agentcli/agent/internal/testkit"
@@ -31,11 +29,15 @@ type kit struct {
 	install func(ctx context.Context, dir string) error
 	runtime func(dir string) string // the interpreter
 
-	ready  sync.Once
-	dir    string
-	err    error
-	shared sync.Once
-	driver *driver
+	ready   sync.Once
+	dir     string
+	err     error // of the installation
+	copying sync.Once
+	scripts string // the folder with the copied drivers
+	copyErr error
+	sharing sync.Once
+	driver  *driver
+	runErr  error
 }
 
 // dialect is what differs between the families of SDKs: how the model is
@@ -58,106 +60,6 @@ var (
 	}
 )
 
-// kits are the SDKs that are tested.
-var kits = map[string]*kit{
-	"python":     {name: "python", folder: "claude-python", script: "claude.py", dialect: claude, install: venv, runtime: func(dir string) string { return filepath.Join(dir, "venv", "bin", "python") }},
-	"typescript": {name: "typescript", folder: "claude-typescript", script: "claude.mjs", dialect: claude, install: npm("--omit=optional"), runtime: func(string) string { return "node" }},
-	"qwen":       {name: "qwen", folder: "qwen", script: "qwen.mjs", dialect: qwen, install: npm(), runtime: node22},
-	"qwen-0.1.7": {name: "qwen-0.1.7", folder: "qwen-0.1.7", script: "qwen.mjs", dialect: qwen, install: npm("--omit=optional"), runtime: func(string) string { return "node" }},
-}
-
-// required reports whether AGENT_TEST_REQUIRE demands the SDKs.
-func required() bool {
-	return slices.Contains(strings.Fields(os.Getenv("AGENT_TEST_REQUIRE")), "sdks")
-}
-
-// need returns the kit, installed. Where that is impossible the test is
-// skipped, or fails if the SDKs are demanded.
-func need(t testing.TB, name string) *kit {
-	t.Helper()
-	k := kits[name]
-	k.ready.Do(func() { k.dir, k.err = k.installed() })
-	if k.err == nil {
-		return k
-	}
-	if required() {
-		t.Fatalf("the %s SDK is not here, and AGENT_TEST_REQUIRE demands it: %v", name, k.err)
-	}
-	t.Skipf("needs the %s SDK: %v", name, k.err)
-	return nil
-}
-
-// installLimit is how long an installation may take.
-const installLimit = 4 * time.Minute
-
-// installed returns the folder with the SDK, which is kept from run to run
-// under the hash of what is in it.
-func (k *kit) installed() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	sum := sha256.New()
-	for _, pattern := range []string{"packages/" + k.folder + "/*", "kit_test.go"} {
-		files, _ := filepath.Glob(pattern)
-		for _, f := range files {
-			content, err := os.ReadFile(f)
-			if err != nil {
-				return "", err
-			}
-			sum.Write(content)
-		}
-	}
-	dir := filepath.Join(cache, "agent-sdk-tests", fmt.Sprintf("%s-%x", k.name, sum.Sum(nil)[:8]))
-	if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
-		return dir, nil
-	}
-	// A virtual environment can't be moved: what is incomplete is made anew.
-	if err := os.RemoveAll(dir); err != nil {
-		return "", err
-	}
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("packages", k.folder))); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), installLimit)
-	defer cancel()
-	if err := k.install(ctx, dir); err != nil {
-		return "", err
-	}
-	return dir, os.WriteFile(filepath.Join(dir, "done"), nil, 0o644)
-}
-
-func command(ctx context.Context, dir, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
-	cmd.Env = append(os.Environ(), "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_CONSTRAINT=requirements.txt")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w: %.2000s", name, strings.Join(args, " "), err, out)
-	}
-	return nil
-}
-
-func venv(ctx context.Context, dir string) error {
-	if err := command(ctx, dir, "python3", "-m", "venv", "venv"); err != nil {
-		return err
-	}
-	return command(ctx, dir, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "-q", "--no-binary", "claude-agent-sdk", "-r", "requirements.txt")
-}
-
-func npm(flags ...string) func(context.Context, string) error {
-	return func(ctx context.Context, dir string) error {
-		return command(ctx, dir, "npm", append([]string{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, flags...)...)
-	}
-}
-
-// node22 is the interpreter that is among the packages.
-func node22(dir string) string {
-	if found, _ := filepath.Glob(filepath.Join(dir, "node_modules", "node-*", "bin", "node")); len(found) > 0 {
-		return found[0]
-	}
-	return "node"
-}
-
 // driver is a process that plays scenarios side by side.
 type driver struct {
 	cmd    *exec.Cmd
@@ -171,21 +73,27 @@ type driver struct {
 	ended bool
 }
 
-// start spawns the driver. Node resolves what it imports beside the script, so
-// the scripts are copied to where the packages are.
+// shared is the driver that most tests share.
+func (k *kit) shared() (*driver, error) {
+	k.sharing.Do(func() { k.driver, k.runErr = k.start() })
+	return k.driver, k.runErr
+}
+
+// start spawns a driver.
 func (k *kit) start() (*driver, error) {
 	agent, err := program.Path()
 	if err != nil {
 		return nil, err
 	}
-	if err := k.copyDrivers(); err != nil {
-		return nil, err
+	k.copying.Do(func() { k.copyErr = k.copyDrivers() })
+	if k.copyErr != nil {
+		return nil, k.copyErr
 	}
 	server, err := filepath.Abs(filepath.Join("drivers", "mcp_server.py"))
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{cmd: exec.Command(k.runtime(k.dir), filepath.Join(k.dir, "drivers", k.script)), done: make(chan struct{}), seen: map[string][]testkit.Frame{}}
+	d := &driver{cmd: exec.Command(k.runtime(k.dir), filepath.Join(k.scripts, k.script)), done: make(chan struct{}), seen: map[string][]testkit.Frame{}}
 	d.grown.L = &d.mu
 	d.cmd.Stderr = &d.stderr
 	d.cmd.Env = append(clean(os.Environ()), "AGENT="+agent, "MCP_SERVER="+server)
@@ -204,9 +112,11 @@ func (k *kit) start() (*driver, error) {
 	return d, nil
 }
 
-func (k *kit) copyDrivers() error {
-	to := filepath.Join(k.dir, "drivers")
-	if err := os.MkdirAll(to, 0o755); err != nil {
+// copyDrivers copies the scripts to where the packages are, since Node resolves
+// what they import beside them. The folder is this run's own: others may use
+// the packages at the same time.
+func (k *kit) copyDrivers() (err error) {
+	if k.scripts, err = os.MkdirTemp(k.dir, "drivers-"); err != nil {
 		return err
 	}
 	files, err := filepath.Glob("drivers/*")
@@ -218,7 +128,7 @@ func (k *kit) copyDrivers() error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, filepath.Base(f)), content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(k.scripts, filepath.Base(f)), content, 0o644); err != nil {
 			return err
 		}
 	}
@@ -268,10 +178,13 @@ func (d *driver) close() {
 	_ = d.cmd.Wait()
 }
 
-// close ends the driver that all tests share.
+// close ends the driver that all tests share, and removes what was copied.
 func (k *kit) close() {
 	if k.driver != nil {
 		k.driver.close()
+	}
+	if k.scripts != "" {
+		_ = os.RemoveAll(k.scripts)
 	}
 }
 

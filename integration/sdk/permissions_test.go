@@ -93,13 +93,22 @@ func TestPermissions(t *testing.T) {
 				t.Errorf("a late answer let the file be written: %q", got)
 			}
 		}},
+		{name: "ask_late", kits: "qwen", alone: true, model: writes + `{"emit": [{"text": "Still here."}]}`, expect: func(t *testing.T, r *played) {
+			r.quiet()
+			r.asked()
+			r.tool(true)
+			r.results("ok Done.", "ok Still here.")
+			if got := r.file("a.txt"); got != "" {
+				t.Errorf("a late answer let the file be written: %q", got)
+			}
+		}},
 		{name: "ask_never", kits: claudes, model: writes, expect: func(t *testing.T, r *played) {
 			r.count("ask", 1)
 			if got := r.file("a.txt"); got != "" {
 				t.Errorf("the file was written without an answer: %q", got)
 			}
 		}},
-		{name: "ask_never", kits: "qwen", model: writes, expect: func(t *testing.T, r *played) {
+		{name: "ask_never", kits: qwens, model: writes, expect: func(t *testing.T, r *played) {
 			r.quiet()
 			r.asked()
 			r.tool(true)
@@ -111,6 +120,14 @@ func TestPermissions(t *testing.T) {
 		{name: "ask_eof", kits: qwens, model: `{"emit": [{"text": "Hello."}]}` + writes, expect: func(t *testing.T, r *played) {
 			r.quiet()
 			r.asked()
+			r.tool(true)
+			r.results("ok Hello.", "ok Done.")
+			if got := r.file("a.txt"); got != "" {
+				t.Errorf("the file was written though stdin had closed: %q", got)
+			}
+		}},
+		{name: "ask_eof", kits: claudes, model: `{"emit": [{"text": "Hello."}]}` + writes, expect: func(t *testing.T, r *played) {
+			r.quiet()
 			r.tool(true)
 			r.results("ok Hello.", "ok Done.")
 			if got := r.file("a.txt"); got != "" {

@@ -28,6 +28,7 @@ type scenario struct {
 	model  string   // the model script; @bash and its like stand for the dialect's names
 	files  []string // files in the working folder: a name, then its content
 	env    []string // more environment
+	alone  bool     // in a driver of its own, which it holds up
 	expect func(t *testing.T, r *played)
 }
 
@@ -46,12 +47,19 @@ func play(t *testing.T, list []scenario) {
 			t.Run(name+"/"+s.name, func(t *testing.T) {
 				t.Parallel()
 				k := need(t, name)
-				k.shared.Do(func() { k.driver, k.err = k.start() })
-				if k.err != nil {
-					t.Fatal(k.err)
+				driver := k.shared
+				if s.alone {
+					driver = k.start
+				}
+				d, err := driver()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.alone {
+					t.Cleanup(d.close)
 				}
 				r := newPlayed(t, k, s)
-				r.run(k.driver)
+				r.run(d)
 				if s.expect(t, r); t.Failed() {
 					t.Logf("what the user saw:\n%s", r.story())
 				}

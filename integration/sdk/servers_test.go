@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -76,6 +78,19 @@ func TestServers(t *testing.T) {
 			}
 			r.results("ok Done.")
 		}},
+		{name: "fifty_calls", kits: every, model: fiftyCalls(), expect: func(t *testing.T, r *played) {
+			r.quiet()
+			r.count("call", 50)
+			if r.isClaude() { // qwen-code trusts the tools of its host
+				r.count("ask", 50)
+			}
+			for i, result := range r.count("tool_result", 50) {
+				if result["error"] != false || !strings.Contains(result.String("text"), strconv.Itoa(1000+i)) {
+					t.Errorf("result %d is %v", i, result)
+				}
+			}
+			r.results("ok Done.")
+		}},
 		{name: "mcp_external", kits: claudes, model: multiply(2), expect: func(t *testing.T, r *played) {
 			r.quiet()
 			all := r.count("status", 2)
@@ -115,6 +130,15 @@ func TestServers(t *testing.T) {
 			r.results("ok Hello.", "ok It is 42.")
 		}},
 	})
+}
+
+// fiftyCalls calls a tool of the host's fifty times in one answer.
+func fiftyCalls() string {
+	var list []string
+	for i := range 50 {
+		list = append(list, fmt.Sprintf(`{"tool": "mcp__calc__add", "input": {"a": 1000, "b": %d}}`, i))
+	}
+	return `{"emit": [` + strings.Join(list, ", ") + `]} {"emit": [{"text": "Done."}]}`
 }
 
 // delegates calls an agent that reads a file.

@@ -66,7 +66,7 @@ async function interrupted(run, wanted, options) {
   await wanted(q);
   await q.interrupt();
   run.emit('interrupted');
-  await run.until(q, isResult);
+  await (run.rest ?? run.until(q, isResult));
   prompts.say('and now?').end();
   await run.all(q);
 }
@@ -129,6 +129,8 @@ const scenarios = {
     abortController.abort();
     await all;
   },
+  // The SDK closes stdin after the first result, whatever is still to be done.
+  ask_eof: (run) => run.ask(new Prompts('hello', 'write it').end(), { canUseTool: run.asked(allow) }),
   ask_oversize: (run) => run.turns(['write it'], { canUseTool: run.asked(allow) }),
 
   hook_pre_deny: (run) =>
@@ -218,6 +220,7 @@ const scenarios = {
     await run.turns(steps, { mcpServers, allowedTools: ['mcp__ext__multiply'] });
   },
   mcp_external_broken: (run) => run.turns(['hello', (q) => run.status(q)], { mcpServers: { ext: { command: 'false' } } }),
+  fifty_calls: (run) => run.turns(['add'], { mcpServers: calc(run), canUseTool: run.asked(allow) }),
   async mcp_set_servers(run) {
     const set = async (q) => run.emit('set', await q.setMcpServers({ ext: { command: 'python3', args: [process.env.MCP_SERVER] } }));
     await run.turns(['hello', set, 'multiply'], { allowedTools: ['mcp__ext__multiply'] });
@@ -240,6 +243,13 @@ const scenarios = {
       await run.untilFile('started');
     };
     await interrupted(run, started, { allowedTools: ['Bash'] });
+  },
+  async interrupt_question(run) {
+    const asked = once();
+    const never = () => (asked.done(), new Promise(() => {}));
+    // Reading goes on, so that the question is taken.
+    const open = async (q) => void (run.rest = run.until(q, isResult), await asked.promise);
+    await interrupted(run, open, { canUseTool: run.asked(never) });
   },
   interrupt_retry: (run) => interrupted(run, (q) => run.until(q, (m) => m.type === 'system' && m.subtype === 'api_retry')),
   async interrupt_idle(run) {
@@ -305,6 +315,14 @@ const scenarios = {
   max_turns: (run) => run.ask('go on', { maxTurns: 2, allowedTools: ['Bash'] }),
   api_error: (run) => run.ask('hello'),
   api_error_goes_on: (run) => run.turns(['hello', 'hello']),
+  async eof_tool(run) {
+    const q = run.query(new Prompts('begin').end(), { allowedTools: ['Bash'] });
+    await run.until(q, isToolUse);
+    await run.untilFile('started');
+    writeFileSync(join(run.cwd, 'go'), '');
+    await run.all(q);
+  },
+  big_answer: (run) => run.ask('say much'),
   big_output: (run) => run.ask('print much', { allowedTools: ['Bash'] }),
   big_prompt: (run) => run.ask('x'.repeat(2 << 20)),
   async consumer_killed(run) {

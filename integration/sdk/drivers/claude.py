@@ -182,13 +182,14 @@ async def multi_turn(run):
         await run.turn(client, "what is my number?")
 
 
+async def prompts(*texts):
+    for text in texts:
+        yield {"type": "user", "message": {"role": "user", "content": text}, "parent_tool_use_id": None, "session_id": "default"}
+
+
 @scenario
 async def streamed_prompts(run):
-    async def prompts():
-        for text in ("my number is 7", "what is my number?"):
-            yield {"type": "user", "message": {"role": "user", "content": text}, "parent_tool_use_id": None, "session_id": "default"}
-
-    await run.ask(prompts())
+    await run.ask(prompts("my number is 7", "what is my number?"))
 
 
 @scenario
@@ -310,10 +311,7 @@ async def ask_one_shot(run):
 async def ask_streamed(run):
     """The same with a prompt that is streamed."""
 
-    async def prompts():
-        yield {"type": "user", "message": {"role": "user", "content": "write it"}, "parent_tool_use_id": None, "session_id": ""}
-
-    await run.ask(prompts(), can_use_tool=run.asked(PermissionResultAllow()))
+    await run.ask(prompts("write it"), can_use_tool=run.asked(PermissionResultAllow()))
 
 
 @scenario
@@ -366,6 +364,12 @@ async def ask_never(run):
         reader = asyncio.create_task(run.until(client, lambda m: isinstance(m, ResultMessage)))
         await asked.wait()
         reader.cancel()
+
+
+@scenario
+async def ask_eof(run):
+    """The SDK closes stdin after the first result, whatever is still to be done."""
+    await run.ask(prompts("hello", "write it"), can_use_tool=run.asked(PermissionResultAllow()))
 
 
 @scenario
@@ -560,6 +564,12 @@ async def mcp_sdk_denied(run):
 
 
 @scenario
+async def fifty_calls(run):
+    async with ClaudeSDKClient(run.options(mcp_servers={"calc": run.server()}, can_use_tool=run.asked(PermissionResultAllow()))) as client:
+        await run.turn(client, "add")
+
+
+@scenario
 async def mcp_sdk_slow(run):
     """Other control traffic passes while a tool of ours is busy."""
     async with ClaudeSDKClient(run.options(mcp_servers={"calc": run.server()}, allowed_tools=["mcp__calc__slow"])) as client:
@@ -657,6 +667,17 @@ async def interrupt_tool(run):
         await run.until_file("started")
 
     await interrupted(run, started, allowed_tools=["Bash"])
+
+
+@scenario
+async def interrupt_question(run):
+    asked = asyncio.Event()
+
+    async def never(name, given):
+        asked.set()
+        await asyncio.Event().wait()
+
+    await interrupted(run, lambda client: asked.wait(), can_use_tool=run.asked(never))
 
 
 @scenario
@@ -761,6 +782,24 @@ async def api_error_goes_on(run):
     async with ClaudeSDKClient(run.options()) as client:
         await run.turn(client, "hello")
         await run.turn(client, "hello")
+
+
+@scenario
+async def eof_tool(run):
+    """Stdin closes after the prompt; the turn goes on."""
+
+    async def go():
+        await run.until_file("started")
+        open(os.path.join(run.cwd, "go"), "w").close()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(go())
+        await run.ask(prompts("begin"), allowed_tools=["Bash"])
+
+
+@scenario
+async def big_answer(run):
+    await run.ask("say much")
 
 
 @scenario

@@ -46,7 +46,7 @@ async function interrupted(run, wanted, options) {
   const prompts = new Prompts('begin');
   const q = run.query(prompts, options);
   await wanted(q);
-  const first = run.until(q, isResult); // reading goes on: an interrupt is answered among the messages
+  const first = run.rest ?? run.until(q, isResult); // reading goes on: an interrupt is answered among the messages
   await q.interrupt();
   run.emit('interrupted');
   await first;
@@ -101,6 +101,15 @@ const scenarios = {
   async ask_never(run) {
     await run.turns(['write it'], { canUseTool: run.asked(() => new Promise(() => {})), timeout: { canUseTool: 300 } });
   },
+  // The callback holds everything up, the SDK's own clock included, so that its
+  // answer comes after the program's time for it.
+  async ask_late(run) {
+    const late = (name, input) => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
+      return allow(name, input);
+    };
+    await run.turns(['write it', 'and now?'], { canUseTool: run.asked(late), timeout: { canUseTool: 200 } });
+  },
   async ask_eof(run) {
     const asked = once(), go = once();
     const prompts = new Prompts('hello');
@@ -131,6 +140,7 @@ const scenarios = {
     writeFileSync(join(run.cwd, 'go'), '');
     await run.all(q);
   },
+  fifty_calls: (run) => run.turns(['add'], { mcpServers: calc(run), canUseTool: run.asked(allow) }),
   async mcp_external(run) {
     const q = run.query(new Prompts('multiply', 'again').end(), { mcpServers: ext(), permissionMode: 'yolo' });
     await run.all(q);
@@ -149,6 +159,22 @@ const scenarios = {
       await run.untilFile('started');
     };
     await interrupted(run, started, { permissionMode: 'yolo' });
+  },
+  // While the callback runs the SDK reads nothing: it answers a question that
+  // the interrupt has ended.
+  async interrupt_question(run) {
+    const asked = once(), gate = once();
+    const late = async (name, input) => {
+      asked.done();
+      await gate.promise;
+      return allow(name, input);
+    };
+    const open = async (q) => {
+      run.rest = run.until(q, isResult);
+      await asked.promise;
+      setImmediate(gate.done); // once the interrupt is written
+    };
+    await interrupted(run, open, { canUseTool: run.asked(late) });
   },
   interrupt_retry: (run) => interrupted(run, (q) => run.until(q, (m) => m.type === 'system' && m.subtype === 'retry')),
   async interrupt_idle(run) {
@@ -224,6 +250,15 @@ const scenarios = {
   max_turns: (run) => run.ask('go on', { maxSessionTurns: 2, permissionMode: 'yolo' }),
   api_error: (run) => run.ask('hello'),
   api_error_goes_on: (run) => run.turns(['hello', 'hello']),
+  async eof_tool(run) {
+    const q = run.query(new Prompts('begin'), { permissionMode: 'yolo' });
+    await run.until(q, isToolUse);
+    await run.untilFile('started');
+    q.endInput();
+    writeFileSync(join(run.cwd, 'go'), '');
+    await run.all(q);
+  },
+  big_answer: (run) => run.ask('say much'),
   big_output: (run) => run.ask('print much', { permissionMode: 'yolo' }),
   big_prompt: (run) => run.ask('x'.repeat(2 << 20)),
   async consumer_killed(run) {
