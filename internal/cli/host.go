@@ -77,15 +77,34 @@ func newHost(o *options) *host {
 // outward gives the control plane names of tools and parameters.
 type outward struct{ *tools.Names }
 
-// attach completes the host. Nothing may have been read before.
-func (h *host) attach(w *wiring, conv *agent.Conversation, out session.Output) {
+// firstAnswer is an output that calls then, in a goroutine of its own, once the
+// first answer to a request of the host has been sent.
+type firstAnswer struct {
+	session.Output
+	then func()
+	once sync.Once
+}
+
+// Send implements control.Output.
+func (f *firstAnswer) Send(m streamjson.Message) error {
+	err := f.Output.Send(m)
+	if _, ok := m.(*streamjson.ControlResponse); ok {
+		f.once.Do(func() { go f.then() })
+	}
+	return err
+}
+
+// attach completes the host. Nothing may have been read before. answered is
+// called in a goroutine of its own once a first request has been answered; it
+// must end by itself.
+func (h *host) attach(w *wiring, conv *agent.Conversation, out session.Output, answered func()) {
 	h.w, h.conv = w, conv
 	h.disp.SetLog(w.log)
 	h.disp.Attach(control.Effects{
 		Session: h, Conversation: h, Thinking: h, Continuation: h, Judge: h, Hooks: h,
 		Servers: h, ServerAdmin: h, Commands: h, Hints: h, Models: h, Usage: h, Tasks: h, Settings: h, Health: h,
 	})
-	h.out.set(out)
+	h.out.set(&firstAnswer{Output: out, then: answered})
 }
 
 // answers reports whether the host answers questions.

@@ -37,7 +37,7 @@ func wired(t *testing.T, p *testPlace, args ...string) *host {
 	}
 	out := streamjson.NewWriter(&p.out, streamjson.WriterOptions{})
 	t.Cleanup(func() { _ = out.Close(context.Background()) })
-	h.attach(w, conv, out)
+	h.attach(w, conv, out, w.servers.Start)
 	return h
 }
 

@@ -102,7 +102,11 @@ func runSession(ctx context.Context, cancel context.CancelCauseFunc, cio IO, o *
 		cfg.Lines, cfg.Unblock = streamjson.NewReader(in, 0), in.Unblock
 		cfg.Control = w.host.disp
 		cfg.Accept = w.host.accept
-		w.host.attach(w, conv, cfg.Out)
+		w.host.attach(w, conv, cfg.Out, func() { // ends at the latest with the output
+			if out.Flush(ctx) == nil {
+				w.servers.Start()
+			}
+		})
 		defer w.host.beat(ctx)()
 	} else {
 		prompt, err := o.readPrompt(cio.In, cio.InTTY)

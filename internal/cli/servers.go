@@ -30,13 +30,15 @@ type serverSet struct {
 	bad  map[string]error
 }
 
-// buildServers makes the owner of the MCP servers and starts those that flags
-// and settings name. Nothing is waited for.
+// buildServers makes the owner of the MCP servers that flags and settings name. It
+// starts them, but with a host only once that has its first answer, or with the
+// first turn: they would take time from it. Nothing is waited for.
 func (w *wiring) buildServers(context.Context) error {
 	o := mcp.Options{
 		Log: w.log, HTTP: w.models.http.Transport, Env: w.cio.Env, Dir: w.cio.Dir, Roots: w.toolset.roots.All,
 		TrustTunnelled: w.o.host.dialect == streamjson.Qwen,
 		ClientName:     "agent", ClientVersion: version.Own, OnTools: w.serverTools,
+		Hold: w.host != nil,
 	}
 	if w.host != nil {
 		o.Tunnel = w.host.disp.SDKMCP()
@@ -49,11 +51,11 @@ func (w *wiring) buildServers(context.Context) error {
 			w.log.Warn("an MCP server does not end", "error", err)
 		}
 	})
-	return w.startServers()
+	return w.addConfigured()
 }
 
-// startServers starts the servers of flags and settings.
-func (w *wiring) startServers() error {
+// addConfigured adds the servers of flags and settings.
+func (w *wiring) addConfigured() error {
 	for _, given := range w.o.mcpConfig {
 		data := []byte(given)
 		if !strings.HasPrefix(strings.TrimSpace(given), "{") {
@@ -101,7 +103,7 @@ func sortOut(list []mcp.Config, err error) (serverSet, error) {
 	return serverSet{list, bad}, nil
 }
 
-// addServers starts servers. Those inside the host are only reached.
+// addServers adds servers. Those inside the host are only reached.
 func (w *wiring) addServers(scope string, set serverSet) {
 	for _, c := range set.list {
 		at := scope

@@ -82,6 +82,9 @@ type Options struct {
 	ConnectTime, ToolTime time.Duration
 	// Deferral; empty: DeferAuto.
 	Deferral Deferral
+	// Hold: servers that are added are connecting in name only until Start or Wait
+	// is called.
+	Hold bool
 	// TrustTunnelled: servers inside the host count as trusted.
 	TrustTunnelled bool
 	// Client is what servers are told about us.
@@ -107,6 +110,7 @@ type Manager struct {
 	servers map[string]*server
 	order   []string
 	changed chan struct{} // closed and replaced at each change
+	held    bool          // servers aren't started yet
 	closed  bool
 	running sync.WaitGroup
 	ids     map[string]*atomic.Int64 // per tunnelled server
@@ -135,7 +139,7 @@ func New(o Options) *Manager {
 	o.ConnectTime = firstTime(envTime(o.Env, "MCP_TIMEOUT"), o.ConnectTime, defaultConnectTime)
 	o.ToolTime = firstTime(envTime(o.Env, "MCP_TOOL_TIMEOUT"), o.ToolTime, defaultToolTime)
 	m := &Manager{
-		o: o, log: o.Log, pause: firstRestart, servers: map[string]*server{}, changed: make(chan struct{}),
+		o: o, log: o.Log, pause: firstRestart, held: o.Hold, servers: map[string]*server{}, changed: make(chan struct{}),
 		ids: map[string]*atomic.Int64{}, offered: map[string]offer{},
 	}
 	m.direct = sync.OnceValues(func() (*http.Transport, error) {
@@ -183,8 +187,24 @@ func firstTime(list ...time.Duration) time.Duration {
 	return 0
 }
 
-// Add starts to connect to servers and returns at once. scope says where they
-// were configured ("project", "user", "dynamic", "sdk" ...); a server replaces
+// Start connects to the servers that were held back, and from now on to each as
+// it is added. It returns at once, and may be called again.
+func (m *Manager) Start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.held || m.closed {
+		return
+	}
+	m.held = false
+	for _, name := range m.order {
+		if s := m.servers[name]; s.state == Connecting && s.cancel == nil {
+			s.start()
+		}
+	}
+}
+
+// Add starts to connect to servers (see Options.Hold) and returns at once. scope
+// says where they were configured ("project", "user", "dynamic", "sdk" ...); a server replaces
 // the one of its name, unless that one is the same.
 func (m *Manager) Add(scope string, list ...Config) {
 	for _, c := range list {
@@ -227,7 +247,9 @@ func (m *Manager) put(scope string, c Config, bad error) bool {
 		m.signal()
 		return true
 	}
-	s.start()
+	if !m.held {
+		s.start()
+	}
 	return true
 }
 
@@ -298,12 +320,13 @@ func (m *Manager) signal() {
 	m.changed = make(chan struct{})
 }
 
-// Wait waits until no server is connecting. Each is waited for no longer than
+// Wait starts what is held back, and waits until no server is connecting. Each is waited for no longer than
 // limit (0: DefaultWait, or MCP_TIMEOUT of the environment) from its start on: one
 // that hangs delays whoever waits first, and not everybody again. It returns the
 // names of those that are connecting still: they go on, and their tools are
 // reported when they come.
 func (m *Manager) Wait(ctx context.Context, limit time.Duration) []string {
+	m.Start()
 	limit = firstTime(limit, envTime(m.o.Env, "MCP_TIMEOUT"), DefaultWait)
 	for {
 		waiting, left, changed := m.connecting(limit)

@@ -20,6 +20,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentcli/agent/internal/model"
+	"github.com/agentcli/agent/internal/sandbox"
 	"github.com/agentcli/agent/internal/tools"
 )
 
@@ -301,6 +302,82 @@ func TestWaitIsBounded(t *testing.T) {
 	}
 	if d := time.Since(begin); d > 5*time.Second {
 		t.Errorf("took %v", d)
+	}
+}
+
+// noted keeps what was started.
+type noted struct {
+	sandbox.Runner
+	mu   sync.Mutex
+	argv []string
+}
+
+func (n *noted) Start(ctx context.Context, c sandbox.Command) (sandbox.Process, error) {
+	n.mu.Lock()
+	n.argv = append(n.argv, strings.Join(c.Argv[1:], " "))
+	n.mu.Unlock()
+	return n.Runner.Start(ctx, c)
+}
+
+func (n *noted) list() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.argv)
+}
+
+func TestServersAreHeldBack(t *testing.T) {
+	t.Parallel()
+	begin := map[string]func(r *rig){"start": func(r *rig) { r.Start() }, "wait": func(*rig) {}}
+	for name, begin := range begin {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := &noted{Runner: sandbox.New()}
+			r := newRig(t, Options{Hold: true, Sandbox: runs})
+			held := func(name string) Config {
+				c := program(t, name, "old")
+				c.Args = []string{name}
+				return c
+			}
+			r.Add("", held("a"), held("off"), held("gone"), held("replaced"), held("again"))
+			if err := r.Toggle(t.Context(), "off", false); err != nil {
+				t.Fatal(err)
+			}
+			r.Remove("gone")
+			other := held("replaced")
+			other.Args = []string{"other"}
+			r.Add("", other)
+			if got := runs.list(); len(got) > 0 || r.status("a").State != Connecting {
+				t.Errorf("started: %q, state %s", got, r.status("a").State)
+			}
+			if err := r.Reconnect(t.Context(), "again"); err != nil { // whoever wants one now gets it
+				t.Fatal(err)
+			}
+			if got := runs.list(); !slices.Equal(got, []string{"again"}) {
+				t.Errorf("started: %q", got)
+			}
+			begin(r)
+			r.Add("", held("later"))
+			r.wait()
+			if got := slices.Sorted(slices.Values(runs.list())); !slices.Equal(got, []string{"a", "again", "later", "other"}) {
+				t.Errorf("started: %q", got)
+			}
+			if st := r.status("off"); st.State != Disabled {
+				t.Errorf("off: %s", st.State)
+			}
+		})
+	}
+}
+
+func TestHeldServersAreClosed(t *testing.T) {
+	t.Parallel()
+	runs := &noted{Runner: sandbox.New()}
+	r := newRig(t, Options{Hold: true, Sandbox: runs})
+	r.Add("", program(t, "a", "old"))
+	if err := r.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.Start(); len(runs.list()) > 0 {
+		t.Error("a server was started after the end")
 	}
 }
 

@@ -138,6 +138,29 @@ func (w *Writer) SendSync(ctx context.Context, m Message) error {
 	if err := w.send(m, sent); err != nil {
 		return err
 	}
+	return await(ctx, sent)
+}
+
+// Flush returns when everything that was sent before has left the process: nil,
+// or why it could not. When ctx ends first it returns ctx's cause.
+func (w *Writer) Flush(ctx context.Context) error {
+	sent := make(chan error, 1)
+	w.mu.Lock()
+	err := w.err
+	switch {
+	case err != nil:
+		sent <- err
+	case w.stats.QueuedBytes == 0:
+		sent <- nil
+	default:
+		w.push(entry{sent: sent}) // a line of no bytes
+	}
+	w.mu.Unlock()
+	return await(ctx, sent)
+}
+
+// await returns what is sent, or the cause of ctx's end if that comes first.
+func await(ctx context.Context, sent <-chan error) error {
 	select {
 	case err := <-sent:
 		return err
@@ -463,7 +486,7 @@ func (w *Writer) written(e entry, n int, err error) {
 	w.stats.WrittenBytes += int64(n)
 	if err != nil {
 		w.fail(err)
-	} else {
+	} else if n > 0 {
 		w.stats.WrittenLines++
 	}
 	if e.sent != nil {

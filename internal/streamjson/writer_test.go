@@ -156,6 +156,67 @@ func TestSendSyncThatIsGivenUpLeavesItsLineQueued(t *testing.T) {
 	}
 }
 
+func TestFlushReturnsWhenAllBeforeItHasLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		w := NewWriter(g, WriterOptions{})
+		if err := w.Flush(t.Context()); err != nil {
+			t.Errorf("of nothing: %v", err)
+		}
+		mustSend(t, w, note(1))
+		mustSend(t, w, note(2))
+		done := make(chan error, 1)
+		go func() { done <- w.Flush(t.Context()) }()
+		synctest.Wait()
+		mustSend(t, w, note(3))
+		g.leave <- struct{}{}
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("returned before the second line was written: %v", err)
+		default:
+		}
+		g.leave <- struct{}{}
+		if err := <-done; err != nil || strings.Contains(g.String(), `"session_id":"3"`) {
+			t.Errorf("%v, written: %s", err, g.String())
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("enough")
+		cancel(cause)
+		if err := w.Flush(ctx); !errors.Is(err, cause) {
+			t.Errorf("got %v", err)
+		}
+		g.open()
+		mustClose(t, w)
+		if s := w.Stats(); g.writes != 3 || s.WrittenLines != 3 || s.QueuedBytes != 0 {
+			t.Errorf("%d writes, %+v", g.writes, s)
+		}
+	})
+}
+
+func TestFlushFailsWithTheOutput(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		w := NewWriter(g, WriterOptions{})
+		mustSend(t, w, note(1))
+		done := make(chan error, 1)
+		go func() { done <- w.Flush(t.Context()) }()
+		synctest.Wait()
+		closing, giveUp := context.WithCancel(t.Context())
+		giveUp()
+		_ = w.Close(closing)
+		if err := <-done; !errors.Is(err, ErrOutputClosed) {
+			t.Errorf("got %v", err)
+		}
+		if err := w.Flush(t.Context()); !errors.Is(err, ErrOutputClosed) {
+			t.Errorf("afterwards: %v", err)
+		}
+		g.open()
+	})
+}
+
 func TestSendNeverWaitsHoweverFullTheQueue(t *testing.T) {
 	t.Parallel()
 	g := newGate()
