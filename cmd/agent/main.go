@@ -3,17 +3,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"github.com/agentcli/agent/internal/cli"
 )
 
 func main() {
-	io, err := cli.System()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "error: finding the working directory: %v\n", err)
-		os.Exit(int(cli.ExitFailed))
-	}
-	os.Exit(int(cli.Main(context.Background(), io, os.Args[1:])))
+	os.Exit(int(cli.Main(context.Background(), cli.System(), os.Args[1:])))
 }

@@ -213,26 +213,29 @@ func (o *options) documents(dir string) (given, restrict []settings.Document, er
 // file with it.
 func readDocument(flag, value, dir string) (settings.Document, error) {
 	if strings.HasPrefix(strings.TrimSpace(value), "{") {
-		return settings.Document{Name: filepath.Join(dir, flag), Data: []byte(value)}, noSandbox(flag, []byte(value))
+		doc := settings.Document{Name: filepath.Join(dir, flag), Data: []byte(value)}
+		return doc, refuseMissing(flag, doc)
 	}
 	data, err := readTextFile(flag, value)
-	if err == nil {
-		err = noSandbox(flag, []byte(data))
+	if err != nil {
+		return settings.Document{}, err
 	}
 	if !filepath.IsAbs(value) {
 		value = filepath.Join(dir, value)
 	}
-	return settings.Document{Name: value, Data: []byte(data)}, err
+	doc := settings.Document{Name: value, Data: []byte(data)}
+	return doc, refuseMissing(flag, doc)
 }
 
-// noSandbox refuses settings that ask for what isn't there: who relies on a
-// sandbox must not go without one unawares.
-func noSandbox(flag string, data []byte) error {
-	var doc struct {
-		Sandbox struct{ Enabled bool }
-	}
-	if json.Unmarshal(data, &doc) == nil && doc.Sandbox.Enabled {
+// refuseMissing refuses settings that ask for a guard that isn't there: who
+// relies on one must not go without it unawares.
+func refuseMissing(flag string, doc settings.Document) error {
+	switch d := settings.ReadClaude(doc); {
+	case d.Sandbox:
 		return fail(ExitSettings, "%s asks for a sandbox (sandbox.enabled), and this version has none: leave it out to run without", flag)
+	case len(d.Guards) > 0:
+		return fail(ExitSettings, "%s has hooks that may guard what runs (%s), and this version runs only those of the host: leave them out, or register them with initialize",
+			flag, strings.Join(d.Guards, ", "))
 	}
 	return nil
 }

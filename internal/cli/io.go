@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
@@ -23,6 +25,7 @@ type IO struct {
 	Getenv func(string) string
 	Env    []string // the whole environment, for children
 	Dir    string   // working directory
+	DirErr error    // why there is none
 	Admin  AdminDir // the administrator's policy files
 	// Signals are those that end a run: SIGINT and SIGTERM.
 	Signals <-chan os.Signal
@@ -32,11 +35,8 @@ type IO struct {
 
 // System returns the IO of this process. From then on SIGINT and SIGTERM come
 // by Signals, and SIGPIPE becomes a failed write.
-func System() (IO, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return IO{}, err
-	}
+func System() IO {
+	dir, dirErr := os.Getwd()
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not Ignore, which children would inherit
@@ -48,9 +48,36 @@ func System() (IO, error) {
 	return IO{
 		Signals: signals,
 		In:      os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		Getenv: os.Getenv, Env: os.Environ(), Dir: dir, Admin: admin,
+		Getenv: os.Getenv, Env: os.Environ(), Dir: dir, DirErr: dirErr, Admin: admin,
 		InTTY:  term.IsTerminal(int(os.Stdin.Fd())),
 		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
-	}, nil
+	}
+}
+
+// with returns the IO with further variables in its environment, each
+// NAME=value; they win.
+func (io IO) with(env []string) IO {
+	if len(env) == 0 {
+		return io
+	}
+	added := map[string]string{}
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		added[name] = value
+	}
+	outer := io.Getenv
+	io.Getenv = func(name string) string {
+		if value, ok := added[name]; ok {
+			return value
+		}
+		return outer(name)
+	}
+	io.Env = slices.DeleteFunc(slices.Clone(io.Env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		_, ok := added[name]
+		return ok
+	})
+	io.Env = append(io.Env, env...)
+	return io
 }

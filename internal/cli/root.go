@@ -87,6 +87,12 @@ runs what your prompt asks for, with the model of your choice.
 		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if io.DirErr == nil || o.version || o.protocolVersion {
+				return nil
+			}
+			return o.refused(io, fail(ExitFailed, "finding the working directory: %w", io.DirErr))
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.args = args
 			return runMain(cmd.Context(), io, o)

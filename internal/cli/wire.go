@@ -69,9 +69,9 @@ type wiring struct {
 	commands  *command.Registry
 	files     *tools.FileNames
 	watch     *watch
-	given     map[string]string // string values of --settings that only hosts know
-	clearing  atomic.Bool       // a command wants the conversation to begin anew
-	protocol  *protocolLog      // --record-protocol; nil without
+	style     string       // the output style that --settings names
+	clearing  atomic.Bool  // a command wants the conversation to begin anew
+	protocol  *protocolLog // --record-protocol; nil without
 
 	pathOf      func(sessionID string) string // of a transcript
 	agentPathOf func(sessionID, agentID string) string
@@ -130,6 +130,11 @@ func (w *wiring) loadSettings(context.Context) error {
 	if err != nil {
 		return err
 	}
+	given, restrict, err := w.o.documents(w.cio.Dir)
+	if err != nil {
+		return err
+	}
+	more := append(w.o.dirs(), w.takeClaude(given)...)
 	flags := map[string]any{}
 	if mode != "" {
 		flags[settings.DefaultMode] = string(mode)
@@ -144,12 +149,8 @@ func (w *wiring) loadSettings(context.Context) error {
 		flags[settings.MaxTurns] = w.o.maxTurns
 	}
 	w.readHostEnv(flags)
-	if more := w.o.dirs(); len(more) > 0 {
+	if len(more) > 0 {
 		flags[settings.AdditionalDirectories] = more
-	}
-	given, restrict, err := w.o.documents(w.cio.Dir)
-	if err != nil {
-		return err
 	}
 	w.skip = w.o.skippedLayers()
 	set, err := loadSettings(w.cio, settings.LoadOptions{
@@ -157,6 +158,21 @@ func (w *wiring) loadSettings(context.Context) error {
 	}, w.warn)
 	w.set, w.dirs = set, dirs
 	return err
+}
+
+// takeClaude takes from --settings what an SDK's users say there in Claude's
+// words, and returns the directories among it.
+func (w *wiring) takeClaude(given []settings.Document) (dirs []string) {
+	if w.o.host.dialect != streamjson.Claude {
+		return nil
+	}
+	for _, doc := range given {
+		d := settings.ReadClaude(doc)
+		w.style = cmp.Or(d.OutputStyle, w.style)
+		w.cio = w.cio.with(d.Env)
+		dirs = append(dirs, d.Directories...)
+	}
+	return dirs
 }
 
 // warn shows the user what has no effect; a published SDK's user finds it in
@@ -391,7 +407,7 @@ func (w *wiring) outputStyle() string {
 	if w.o.host.dialect != streamjson.Claude {
 		return ""
 	}
-	return cmp.Or(w.given["outputStyle"], settings.ClaudeString(w.ruleOptions(), "outputStyle"))
+	return cmp.Or(w.style, settings.ClaudeString(w.ruleOptions(), "outputStyle"))
 }
 
 // modelName is the name of the model to start with.

@@ -17,7 +17,10 @@ import (
 // that it is answered in its place in the queue. With embed, blocks of unknown
 // types are texts.
 func toInput(line *streamjson.UserLine, embed bool) agent.Input {
-	in := agent.Input{UUID: line.UUID, Origin: humanOrigin(line.Origin), AppendOnly: line.ShouldQuery != nil && !*line.ShouldQuery}
+	in := agent.Input{
+		UUID: line.UUID, Origin: humanOrigin(line.Origin), Composed: line.ClientComposed,
+		AppendOnly: line.ShouldQuery != nil && !*line.ShouldQuery,
+	}
 	blocks, err := toBlocks(line.Message.Content, embed)
 	if err == nil {
 		in.Blocks, in.Size = blocks, sizeOf(blocks)

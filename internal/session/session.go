@@ -101,6 +101,8 @@ type session struct {
 	cfg Config
 	out Outcome
 	mu  sync.Mutex // held for an event: sub-agents that run side by side take turns
+
+	uuids map[string]bool // of the user lines so far; only the reader's
 }
 
 func (s *session) event(ctx context.Context, from agent.Origin, e agent.Event) {
@@ -158,6 +160,7 @@ func (s *session) route(msg streamjson.Message) {
 	switch m := msg.(type) {
 	case *streamjson.UserLine:
 		in := toInput(m, s.cfg.EmbedUnknown)
+		s.identify(&in)
 		if s.cfg.Control != nil {
 			in.Ready = s.cfg.Control.Settled()
 		}
@@ -169,6 +172,24 @@ func (s *session) route(msg streamjson.Message) {
 		s.control(msg)
 	default:
 		s.reject(fmt.Errorf("input: a line of type %q is not understood here: send lines of type \"user\"", typeName(m)))
+	}
+}
+
+// identify takes an id away that another line had already: entries of a
+// transcript hang together by their ids, and one that is there twice makes a
+// circle of them.
+func (s *session) identify(in *agent.Input) {
+	switch {
+	case in.UUID == "":
+		return
+	case s.uuids[in.UUID]:
+		s.cfg.Log.Warn("a user line has the uuid of an earlier one: it gets a new one", "uuid", in.UUID)
+		in.UUID = ""
+	case s.uuids == nil:
+		s.uuids = map[string]bool{}
+		fallthrough
+	default:
+		s.uuids[in.UUID] = true
 	}
 }
 

@@ -309,3 +309,27 @@ func TestOnlyAPersonIsAnOrigin(t *testing.T) {
 		}
 	}
 }
+
+func TestAComposedLineIsNoCommand(t *testing.T) {
+	t.Parallel()
+	content := streamjson.UserMessage{Content: streamjson.Content{Text: "/clear"}}
+	for _, composed := range []bool{true, false} {
+		if in := toInput(&streamjson.UserLine{ClientComposed: composed, Message: content}, false); in.Composed != composed {
+			t.Errorf("client_composed %t became %t", composed, in.Composed)
+		}
+	}
+}
+
+// TestNoTwoLinesHaveOneID: the second keeps its turn, and gets another id.
+func TestNoTwoLinesHaveOneID(t *testing.T) {
+	t.Parallel()
+	line := `{"type":"user","message":{"role":"user","content":"hi"},"uuid":"u1"}` + "\n"
+	list, _ := runLines(t, line+line)
+	results := ofType(list, "result")
+	if len(results) != 2 {
+		t.Fatalf("%d results, want 2", len(results))
+	}
+	if first, second := results[0]["user_message_uuid"], results[1]["user_message_uuid"]; first != "u1" || second == "u1" || second == nil {
+		t.Errorf("the ids are %v and %v, want u1 and a new one", first, second)
+	}
+}

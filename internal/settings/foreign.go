@@ -1,10 +1,83 @@
 package settings
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
 )
+
+// ClaudeDocument is what a document says in the words of Claude Code's settings
+// that ours have no key for. Keys with values of another kind say nothing.
+type ClaudeDocument struct {
+	OutputStyle string
+	Env         []string // NAME=value, sorted
+	Directories []string // permissions.additionalDirectories
+	Sandbox     bool     // wants one
+	Guards      []string // events with hooks that can keep something from running, sorted
+}
+
+// guardEvents are the events whose hooks decide whether something runs.
+var guardEvents = []string{"PermissionRequest", "PreToolUse", "UserPromptSubmit"}
+
+// ReadClaude reads a document. One that can't be read says nothing: [Load]
+// tells why.
+func ReadClaude(d Document) ClaudeDocument {
+	var out ClaudeDocument
+	doc, err := parseDocument(d.Name, slices.Clone(d.Data))
+	if err != nil {
+		return out
+	}
+	text := func(path ...string) string {
+		if lit, ok := literalAt(doc.root, path); ok {
+			return lit.String()
+		}
+		return ""
+	}
+	out.OutputStyle = text("outputStyle")
+	out.Sandbox = text("sandbox", "enabled") == "true"
+	for _, m := range within(doc.root, "env") {
+		if lit, ok := m.value.Value.(hujson.Literal); ok && lit.Kind() != 'n' && m.name != "" && !strings.ContainsAny(m.name, "=\x00") {
+			out.Env = append(out.Env, m.name+"="+lit.String())
+		}
+	}
+	slices.Sort(out.Env)
+	for _, m := range within(doc.root, "permissions") {
+		if m.name == "additionalDirectories" {
+			out.Directories = nil
+			_ = json.Unmarshal(standard(m.value), &out.Directories) // another kind says nothing
+		}
+	}
+	if text("disableAllHooks") == "true" {
+		return out
+	}
+	for _, m := range within(doc.root, "hooks") {
+		if list, ok := m.value.Value.(*hujson.Array); ok && len(list.Elements) > 0 && slices.Contains(guardEvents, m.name) {
+			out.Guards = append(out.Guards, m.name)
+		}
+	}
+	slices.Sort(out.Guards)
+	return out
+}
+
+// within returns the members of the object under a name of obj.
+func within(obj *object, name string) []member {
+	var out []member
+	for _, m := range members(obj) {
+		if inner, ok := m.value.Value.(*object); ok && m.name == name {
+			out = append(out, members(inner)...)
+		}
+	}
+	return out
+}
+
+// standard returns a value as JSON.
+func standard(v *hujson.Value) []byte {
+	c := v.Clone()
+	c.Standardize()
+	return c.Pack()
+}
 
 // ClaudeString returns the string under a key of Claude Code's settings files,
 // the last of home, project and project's local file that has it; "" if none

@@ -283,6 +283,7 @@ func (e *encoder) user(m *UserLine) {
 	if m.ShouldQuery != nil {
 		e.boolKey(`,"shouldQuery":`, *m.ShouldQuery)
 	}
+	e.optTrue(`,"client_composed":`, m.ClientComposed)
 	e.optTrue(`,"isSynthetic":`, m.IsSynthetic)
 	e.optTrue(`,"isReplay":`, m.IsReplay)
 	e.optStr(`,"session_id":`, m.SessionID)

@@ -40,12 +40,15 @@ type UserLine struct {
 	Priority string          `json:"priority"` // now, next or later; may be empty
 	// ShouldQuery false means: append to the history only, start no turn. Nil
 	// is the same as true.
-	ShouldQuery *bool          `json:"shouldQuery"`
-	IsSynthetic bool           `json:"isSynthetic"`
-	IsReplay    bool           `json:"isReplay"`
-	SessionID   string         `json:"session_id"` // left out when empty
-	UUID        string         `json:"uuid"`       // left out when empty
-	Extra       jsontext.Value `json:",embed"`
+	ShouldQuery *bool `json:"shouldQuery"`
+	// ClientComposed says that the host put the text together: none of it is a
+	// command.
+	ClientComposed bool           `json:"client_composed"`
+	IsSynthetic    bool           `json:"isSynthetic"`
+	IsReplay       bool           `json:"isReplay"`
+	SessionID      string         `json:"session_id"` // left out when empty
+	UUID           string         `json:"uuid"`       // left out when empty
+	Extra          jsontext.Value `json:",embed"`
 }
 
 // UserMessage is the message of a UserLine. Its role is always "user".

@@ -44,11 +44,11 @@ func (t *writeTool) Spec() Spec { return t.spec }
 
 // writeDisplay is the machine-readable form of a file that was written.
 type writeDisplay struct {
-	Type            string `json:"type"` // create or update
-	FilePath        string `json:"filePath"`
-	Content         string `json:"content,omitempty"`
-	StructuredPatch []hunk `json:"structuredPatch"`
-	OriginalFile    string `json:"originalFile,omitempty"`
+	Type            string  `json:"type"` // create or update
+	FilePath        string  `json:"filePath"`
+	Content         string  `json:"content"` // empty when long
+	StructuredPatch []hunk  `json:"structuredPatch"`
+	OriginalFile    *string `json:"originalFile"` // null when new, long or not text
 }
 
 // Run implements Tool.
@@ -131,7 +131,8 @@ func writeResult(p Place, named, content string, done rewritten) Result {
 	} else {
 		d.StructuredPatch = diffHunks(done.old, done.next)
 		if len(done.old) <= originalBytes && utf8.Valid(done.old) {
-			d.OriginalFile = string(done.old)
+			old := string(done.old)
+			d.OriginalFile = &old
 		}
 	}
 	if len(content) > originalBytes {

@@ -19,7 +19,7 @@ func TestWriteCreatesAndUpdates(t *testing.T) {
 	in["content"] = "one\n2\n"
 	r = b.run(t, "write_file", in) // what was written counts as read
 	wantSame(t, "text", resultText(r), "Updated new/dir/a.txt: 2 lines, 6 bytes (before: 2 lines, 7 bytes).")
-	if d := r.Display.(writeDisplay); d.Type != "update" || len(d.StructuredPatch) != 1 || d.OriginalFile != "one\ntwo" {
+	if d := r.Display.(writeDisplay); d.Type != "update" || len(d.StructuredPatch) != 1 || d.OriginalFile == nil || *d.OriginalFile != "one\ntwo" {
 		t.Errorf("display: %+v", d)
 	}
 	wantSame(t, "file", b.get(t, "new/dir/a.txt"), "one\n2\n")
