@@ -175,7 +175,7 @@ func (t *turn) runOne(ctx context.Context, u model.ToolUse, halted bool) (o outc
 	if !ok {
 		return t.unknownTool(u)
 	}
-	if x, ok := tool.(sometimes); ok {
+	if x, ok := tool.(sometimes); ok && tool.Spec().Name != toolSearchName { // a search also finds what is declared
 		if why := x.unfit(t.c, t.mode() == policy.ModePlan); why != "" {
 			return failed(u, why)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentcli/agent/internal/model"
 	"github.com/agentcli/agent/internal/tools"
 )
 
@@ -160,6 +161,16 @@ func TestToolSearchIsDeclaredOnlyWhereItFindsSomething(t *testing.T) {
 		t.Errorf("declared: %s", got)
 	}
 	if text := textOf(r.c.history[2].Blocks); !strings.Contains(text, "no tools to find") {
+		t.Errorf("told %q", text)
+	}
+}
+
+func TestToolSearchSelectsWhatIsDeclared(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) { c.Tools.Add(NewToolSearch()) }, calls(call{"tool_search", "t1", `{"query":"select:look"}`}), says("ok"))
+	r.run(t.Context(), "a")
+	result, _ := r.c.history[2].Blocks[0].(model.ToolResult)
+	if text := textOf(r.c.history[2].Blocks); result.IsError || !strings.Contains(text, `"name":"look"`) {
 		t.Errorf("told %q", text)
 	}
 }

@@ -258,7 +258,7 @@ func (s *subagent) run(ctx context.Context) tools.TaskEnd {
 	end := tools.TaskEnd{Status: tools.TaskCompleted, Text: s.answer()}
 	if why := s.failure(); why != "" {
 		end.Status, end.Text = tools.TaskFailed, s.report(why)
-		if err := s.result.Err; errors.Is(err, ErrInterrupted) || errors.Is(err, ErrStopped) {
+		if err := s.result.Err; errors.Is(err, ErrInterrupted) || errors.Is(err, ErrStopped) || err == nil && s.result.Terminal == AbortedTools {
 			end.Status = tools.TaskStopped
 		}
 	}
@@ -349,7 +349,7 @@ func (s *subagent) failure() string {
 		return strings.Join(r.Errors, "; ")
 	case r.Err != nil:
 		return r.Err.Error()
-	case r.IsError:
+	case r.IsError, r.Subtype == ErrorDuringExecution: // whoever denied a call wanted to end it
 		return "it was stopped by the user"
 	}
 	return ""

@@ -356,6 +356,12 @@ func TestADenialWithinMayEndEverything(t *testing.T) {
 	if got := s.play(t.Context()); len(got) != 1 || got[0].Terminal != AbortedTools {
 		t.Errorf("results %+v", got)
 	}
+	if !slices.ContainsFunc(s.events, func(e Event) bool {
+		end, ok := e.(*ToolEnded)
+		return ok && end.Result.ToolUseID == "t1" && end.Result.IsError
+	}) {
+		t.Error("the agent that gave no answer did not fail")
+	}
 	s = newStage(roles(), func(c *Config) { c.FailOnDenial = true }, Definition{Name: "a"})
 	if got := s.play(t.Context()); len(got) != 1 || !errors.Is(got[0].Err, ErrDenied) {
 		t.Errorf("results %+v", got)

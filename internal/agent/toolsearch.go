@@ -26,6 +26,8 @@ const (
 "required":["query"]}`
 )
 
+const allDeclared = "There are no tools to find: all are declared."
+
 // toolSearch implements tool_search for the conversation that calls it.
 type toolSearch struct{}
 
@@ -44,7 +46,7 @@ func (toolSearch) unfit(c *Conversation, _ bool) string {
 	if c.hasDeferred() {
 		return ""
 	}
-	return "There are no tools to find: all are declared."
+	return allDeclared
 }
 
 // foundDisplay is the machine-readable form of a search.
@@ -89,6 +91,9 @@ func (toolSearch) Run(ctx context.Context, call *tools.Call) tools.Result {
 	}
 	if len(missing) > 0 {
 		fmt.Fprintf(&b, "There is no tool named %s.\n", strings.Join(missing, ", "))
+	}
+	if b.Len() == 0 && len(waiting) == 0 {
+		return tools.Fail(allDeclared)
 	}
 	if b.Len() == 0 {
 		return tools.Result{Blocks: tools.Text("No tool matches. Try other words, or go on without.").Blocks, Display: d}

@@ -143,7 +143,9 @@ func (e commandEnv) SetMode(name string) error {
 func (e commandEnv) Modes() []string {
 	var out []string
 	for _, m := range policy.Modes {
-		out = append(out, e.names.Mode(m))
+		if name := e.names.Mode(m); !slices.Contains(out, name) { // a dialect may have no name of its own for it
+			out = append(out, name)
+		}
 	}
 	return out
 }

@@ -353,7 +353,7 @@ func (o *options) words() agent.Words {
 			return cancelled(message)
 		},
 		Unanswered: func(_ string, err error) string {
-			if errors.Is(err, agent.ErrInterrupted) {
+			if errors.Is(err, agent.ErrInterrupted) || errors.Is(err, agent.ErrStopped) {
 				err = errors.New("Request aborted") //nolint:staticcheck // the protocol's words
 			}
 			return cancelled("Error: " + err.Error())

@@ -234,6 +234,20 @@ func TestQwenResults(t *testing.T) {
 	}
 }
 
+func TestQwenFailedCommandsSaySo(t *testing.T) {
+	t.Parallel()
+	out := &sink{}
+	q := &Qwen{Facts: qwenFacts(0, 0, 0), Out: out}
+	failed := &agent.TurnEnded{Result: agent.Result{Subtype: agent.ErrorDuringExecution, IsError: true, Terminal: agent.BadInput, Errors: []string{"/mode: no such mode"}}}
+	got := project(t, q, out, agent.Origin{}, &agent.TurnStarted{Model: "m"}, failed)
+	if len(got) != 3 || got[1]["type"] != "assistant" || !strings.Contains(fmt.Sprint(got[1]["message"]), "/mode: no such mode") {
+		t.Errorf("frames = %v", got)
+	}
+	if got := project(t, q, out, agent.Origin{}, failed); len(got) != 1 { // a line that began no turn
+		t.Errorf("frames = %v", got)
+	}
+}
+
 func TestQwenCutsLongToolResults(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{strings.Repeat("é\n", 50000), strings.Repeat("\x01", 20000), strings.Repeat("a", 65534)} {

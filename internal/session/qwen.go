@@ -25,6 +25,7 @@ type Qwen struct {
 	answers map[string]*qwenAnswer // by agent, while it answers
 	denials []qwenDenial           // of the whole session
 	delta   streamjson.StreamDelta
+	begun   bool // the turn has its init
 }
 
 // qwenAnswer is one answer of a model in the making.
@@ -99,7 +100,7 @@ func (q *Qwen) turnStarted(from agent.Origin, e *agent.TurnStarted) {
 		q.tells(from, joinTexts(e.Input.Blocks))
 		return
 	}
-	q.model = e.Model
+	q.model, q.begun = e.Model, true
 	servers := []qwenServer{}
 	for _, s := range call(q.Facts.MCPServers) {
 		servers = append(servers, qwenServer{s.Name, s.Status})
@@ -381,9 +382,15 @@ func (q *Qwen) toolResult(from agent.Origin, id, toolUseID string, isError bool,
 
 func (q *Qwen) turnEnded(from agent.Origin, e *agent.TurnEnded) {
 	q.breakOff(from)
-	if isMain(from) {
-		q.frame("result", q.result(e.Result))
+	if !isMain(from) {
+		return
 	}
+	out := q.result(e.Result)
+	if q.begun && e.Result.Terminal == agent.BadInput { // a command that failed says so as one that answers
+		q.assistant(from, streamjson.NewUUID(), q.model, []any{qwenText{"text", out.Error.Message}}, nil)
+	}
+	q.begun = false
+	q.frame("result", out)
 }
 
 // result makes the result frame. Usage and denials are those of the session.
