@@ -89,6 +89,36 @@ func TestControl(t *testing.T) {
 				t.Errorf("the usage is %v", data)
 			}
 		}},
+		{name: "usage_info", kits: "qwen", model: always, expect: func(t *testing.T, r *played) {
+			r.quiet()
+			raw, _ := json.Marshal(r.one("usage")["data"])
+			var got struct {
+				Range  string
+				Models []struct{ Share, CacheReadRate *float64 }
+				Daily  []struct {
+					Date             string
+					Tokens, Sessions int
+				}
+				Heatmap     map[string]struct{ Tokens int }
+				HeatmapDays int
+			}
+			if err := json.Unmarshal(raw, &got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Range != "today" || len(got.Models) != 1 || got.Models[0].Share == nil || *got.Models[0].Share != 1 || got.Models[0].CacheReadRate == nil ||
+				len(got.Daily) != 1 || got.Daily[0].Sessions != 1 || got.Daily[0].Tokens == 0 || got.Heatmap[got.Daily[0].Date].Tokens != got.Daily[0].Tokens || got.HeatmapDays != 1 {
+				t.Errorf("the usage is %s", raw)
+			}
+		}},
+		{name: "command_fails", kits: qwens, model: always, expect: func(t *testing.T, r *played) {
+			r.quiet()
+			texts := r.count("text", 2)
+			failed := testkit.Frame(r.count("result", 2)[0])
+			mentions(t, "the failure", failed.String("error.message"), "no-such-mode")
+			if failed["is_error"] != true || texts[0].String("text") != failed.String("error.message") {
+				t.Errorf("the failed command says %q, its result is %v", texts[0].String("text"), failed)
+			}
+		}},
 		{name: "commands", kits: qwens, model: always, expect: func(t *testing.T, r *played) {
 			r.quiet()
 			list, _ := r.one("commands").Get("data.commands")

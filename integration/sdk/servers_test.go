@@ -116,6 +116,19 @@ func TestServers(t *testing.T) {
 			}
 			r.results("ok It is 42.", "ok It is 42.")
 		}},
+		{name: "settings_files", kits: qwens, files: []string{".qwen/settings.json", `{"telemetry": {"enabled": false}, "general": {"chatRecording": false}, "security": {"auth": {"selectedType": "openai"}},
+				"tools": {"core": ["read_file"]}, "mcpServers": {"project": {"command": "false"}}}`}, model: multiply(1), expect: func(t *testing.T, r *played) {
+			r.quiet()
+			r.results("ok It is 42.")
+			init := r.all("init")[0]
+			servers, _ := init.Get("data.mcp_servers")
+			if model := init.String("data.model"); model != "own-model" || statusOf(servers, "ext") != "connected" || statusOf(servers, "project") != "" {
+				t.Errorf("the model is %q, the servers are %v", model, servers)
+			}
+			if first := r.model.asked()[0]; strings.Contains(first, `"name":"write_file"`) || !strings.Contains(first, `"name":"read_file"`) {
+				t.Error("other tools are offered than the settings name")
+			}
+		}},
 		{name: "mcp_external_broken", kits: every, model: `{"emit": [{"text": "Done."}]}`, expect: func(t *testing.T, r *played) {
 			r.quiet()
 			r.results("ok Done.")

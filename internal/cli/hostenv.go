@@ -42,6 +42,22 @@ func (w *wiring) readHostEnv(flags map[string]any) {
 	}
 }
 
+// readQwen takes from qwen-code's settings files what its SDK's users expect of
+// them, where no flag or variable says otherwise.
+func (w *wiring) readQwen(flags map[string]any) {
+	if !w.o.hostedBy(streamjson.Qwen) {
+		return
+	}
+	q := settings.Qwen(w.ruleOptions())
+	if q.Model != "" && flags[settings.Model] == nil && w.cio.Getenv("OPENAI_MODEL") == "" {
+		flags[settings.Model] = q.Model
+	}
+	if len(w.o.coreTools) == 0 {
+		w.o.coreTools = q.CoreTools
+	}
+	w.foreignServers = q.Servers
+}
+
 // envNumber is the value of a variable of hostEnv if it is a whole number.
 func (w *wiring) envNumber(name string) (int, bool) {
 	text := w.hostEnv(name)

@@ -79,6 +79,10 @@ func (w *wiring) addConfigured() error {
 		return fail(ExitSettings, "%s: %w", settings.MCPServers, err)
 	}
 	w.addServers("user", set)
+	if set, err = w.parseServers(w.foreignServers); err != nil {
+		return fail(ExitSettings, "%s of qwen-code's settings: %w", settings.MCPServers, err)
+	}
+	w.addServers("user", set)
 	return nil
 }
 

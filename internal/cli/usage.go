@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/agentcli/agent/internal/control"
 	"github.com/agentcli/agent/internal/session"
@@ -90,7 +91,14 @@ func (h *host) UsageInfo(context.Context, string) (control.UsageInfo, error) {
 		u.Output += t.Usage.OutputTokens
 		u.Cached += t.Usage.CacheReadTokens
 		u.Thoughts += t.Usage.ThinkingTokens
-		u.Models = append(u.Models, control.ModelUsed{Model: names[i], TotalTokens: t.Usage.Total(), Requests: t.Requests})
+		m := control.ModelUsed{Model: names[i], TotalTokens: t.Usage.Total(), Requests: t.Requests}
+		if in := t.Usage.InputTokens + t.Usage.CacheReadTokens + t.Usage.CacheWriteTokens; in > 0 {
+			m.CacheReadRate = float64(t.Usage.CacheReadTokens) / float64(in)
+		}
+		u.Models = append(u.Models, m)
+	}
+	if u.Requests > 0 {
+		u.Day = time.Now().Format(time.DateOnly)
 	}
 	return u, nil
 }

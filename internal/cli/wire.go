@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,8 @@ type wiring struct {
 	log       *slog.Logger
 	set       *settings.Settings
 	dirs      settings.Dirs
+
+	foreignServers map[string]json.RawMessage // that the user has for qwen-code, in its sessions
 	skip      []settings.Layer // files that don't count
 	models    *models
 	toolset   *toolset
@@ -148,15 +151,16 @@ func (w *wiring) loadSettings(context.Context) error {
 	if w.o.maxTurns > 0 {
 		flags[settings.MaxTurns] = w.o.maxTurns
 	}
+	w.dirs, w.skip = dirs, w.o.skippedLayers()
 	w.readHostEnv(flags)
+	w.readQwen(flags)
 	if len(more) > 0 {
 		flags[settings.AdditionalDirectories] = more
 	}
-	w.skip = w.o.skippedLayers()
 	set, err := loadSettings(w.cio, settings.LoadOptions{
 		Dirs: dirs, Flags: flags, Skip: w.skip, Given: given, Restrict: restrict,
 	}, w.warn)
-	w.set, w.dirs = set, dirs
+	w.set = set
 	return err
 }
 

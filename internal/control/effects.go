@@ -269,6 +269,7 @@ type UsageInfo struct {
 	Requests, Sessions, ToolCalls   int
 	LinesAdded, LinesRemoved        int
 	Models                          []ModelUsed
+	Day                             string // to which all of it belongs, as 2006-01-02; empty: not told by day
 }
 
 // ModelUsed is what one model used.
@@ -276,6 +277,9 @@ type ModelUsed struct {
 	Model       string `json:"model"`
 	TotalTokens int    `json:"totalTokens"`
 	Requests    int    `json:"requests"`
+
+	CacheReadRate float64 `json:"cacheReadRate"` // of its input
+	Share         float64 `json:"share"`         // of all tokens; the answer to a host fills it in
 }
 
 // Tasks are what runs in the background.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -118,15 +119,28 @@ type CanUseToolResponse struct {
 
 // UsageResponse is the response to get_usage_info.
 type UsageResponse struct {
-	Subtype     string         `json:"subtype"`
-	GeneratedAt string         `json:"generatedAt"`
-	Range       string         `json:"range"`
-	Summary     UsageSummary   `json:"summary"`
-	Models      []ModelUsed    `json:"models"`
-	Skills      []struct{}     `json:"skills"`
-	Daily       []struct{}     `json:"daily"`
-	Heatmap     map[string]int `json:"heatmap"`
-	HeatmapDays int            `json:"heatmapDays"`
+	Subtype     string               `json:"subtype"`
+	GeneratedAt string               `json:"generatedAt"`
+	Range       string               `json:"range"`
+	Summary     UsageSummary         `json:"summary"`
+	Models      []ModelUsed          `json:"models"`
+	Skills      []struct{}           `json:"skills"`
+	Daily       []UsageDay           `json:"daily"`
+	Heatmap     map[string]UsageCell `json:"heatmap"`
+	HeatmapDays int                  `json:"heatmapDays"`
+}
+
+// UsageDay adds up a day.
+type UsageDay struct {
+	Date     string `json:"date"`
+	Tokens   int    `json:"tokens"`
+	Sessions int    `json:"sessions"`
+}
+
+// UsageCell is a day of the heatmap.
+type UsageCell struct {
+	Tokens        int     `json:"tokens"`
+	CacheReadRate float64 `json:"cacheReadRate"`
 }
 
 // UsageSummary adds up a range.
@@ -146,7 +160,7 @@ type UsageSummary struct {
 
 func usagePayload(within string, u *UsageInfo, now time.Time) *UsageResponse {
 	out := &UsageResponse{
-		Subtype: "get_usage_info", GeneratedAt: now.UTC().Format("2006-01-02T15:04:05.000Z"), Range: within, Models: u.Models,
+		Subtype: "get_usage_info", GeneratedAt: now.UTC().Format("2006-01-02T15:04:05.000Z"), Range: within, Models: slices.Clone(u.Models),
 		Summary: UsageSummary{
 			TotalTokens: u.Input + u.Output, InputTokens: u.Input, OutputTokens: u.Output, CachedTokens: u.Cached, ThoughtsTokens: u.Thoughts,
 			Requests: u.Requests, Sessions: u.Sessions, ToolCalls: u.ToolCalls, LinesAdded: u.LinesAdded, LinesRemoved: u.LinesRemoved,
@@ -154,6 +168,16 @@ func usagePayload(within string, u *UsageInfo, now time.Time) *UsageResponse {
 	}
 	if u.Input > 0 {
 		out.Summary.CacheReadRate = float64(u.Cached) / float64(u.Input)
+	}
+	if all := out.Summary.TotalTokens; all > 0 {
+		for i := range out.Models {
+			out.Models[i].Share = float64(out.Models[i].TotalTokens) / float64(all)
+		}
+	}
+	if u.Day != "" {
+		out.Daily = []UsageDay{{u.Day, out.Summary.TotalTokens, u.Sessions}}
+		out.Heatmap = map[string]UsageCell{u.Day: {out.Summary.TotalTokens, out.Summary.CacheReadRate}}
+		out.HeatmapDays = 1
 	}
 	return out
 }

@@ -61,7 +61,7 @@ func Payloads() []Payload {
 		{Subtype: "get_available_models", Does: "Lists the models that can be set.", Response: ModelsResponse{}},
 		{Subtype: "get_context_usage", Dialects: inNativeQwen, Does: "Tells what fills the context window.", Request: ContextRequest{}, Response: ContextResponse{}},
 		{Subtype: "get_context_usage", Dialects: inClaude, Does: "Tells what fills the context window.", Request: ContextRequest{}, Response: ClaudeContextResponse{}},
-		{Subtype: "get_usage_info", Does: "Tells what was used within a range of time.", Request: UsageRequest{}, Response: UsageResponse{}},
+		{Subtype: "get_usage_info", Does: "Tells what was used within a range of time. Only this process is known, so all of it is of today.", Request: UsageRequest{}, Response: UsageResponse{}},
 		{Subtype: "heartbeat", Does: "Tells that the program is alive, and what it is doing.", Response: HeartbeatResponse{}},
 		{Subtype: "hook_callback", Dialects: inNativeClaude, Does: "Runs the hook that is registered under an id.", Request: HookCallbackRequest{}, Response: HookCallbackResponse{}, Needs: []string{"callback_id"}},
 		{Subtype: "initialize", Dialects: inNative, Does: "Opens the session: registers hooks, MCP servers, agents. A second one registers anew.", Notes: initNotes, Request: InitRequest{}, Response: InitResponse{}},

@@ -289,7 +289,9 @@ func (s *SystemController) usageInfo(r *request) (any, error) {
 	}
 	switch in.Range {
 	case "":
-		in.Range = "all"
+		if in.Range = "all"; s.d.cfg.Dialect == streamjson.Qwen {
+			in.Range = "today"
+		}
 	case "today", "week", "month", "all":
 	default:
 		return nil, badField("range", "is %q: use one of today, week, month, all", in.Range)

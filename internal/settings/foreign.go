@@ -96,6 +96,63 @@ func QwenRecords(o RuleOptions) bool {
 	return otherLiteral(o, qwen, "general.chatRecording").Kind() != 'f'
 }
 
+// QwenSettings is what sessions of qwen-code's SDK take from that program's
+// settings files. Zero values: they don't say.
+type QwenSettings struct {
+	Model     string
+	CoreTools []string                   // the only built-in tools to offer
+	Servers   map[string]json.RawMessage // MCP servers, by the user's own file alone
+}
+
+// Qwen reads qwen-code's settings files. For the model the project's file wins
+// over the user's, for the tools the user's over the project's. What can't be
+// read says nothing here: [Rules] warns of it.
+func Qwen(o RuleOptions) QwenSettings {
+	var out QwenSettings
+	for _, f := range otherFiles(o) {
+		if f.tool != qwen {
+			continue
+		}
+		data, err := readFile(f.path)
+		if err != nil {
+			continue
+		}
+		if doc, err := parseDocument(f.path, data); err == nil {
+			out.take(doc, f.rel == "")
+		}
+	}
+	return out
+}
+
+// take adds what one file says, the user's own or the project's.
+func (q *QwenSettings) take(doc *document, own bool) {
+	var in struct {
+		Model struct{ Name string }
+		Tools struct{ Core []string }
+		MCP   struct{ Allowed, Excluded []string }
+
+		Servers map[string]json.RawMessage `json:"mcpServers"`
+	}
+	plain := doc.tree.Clone()
+	plain.Standardize()
+	_ = json.Unmarshal(plain.Pack(), &in) // what is of another kind stays empty
+	if in.Model.Name != "" {
+		q.Model = in.Model.Name
+	}
+	if len(q.CoreTools) == 0 {
+		q.CoreTools = in.Tools.Core
+	}
+	for name, server := range in.Servers {
+		if !own || len(in.MCP.Allowed) > 0 && !slices.Contains(in.MCP.Allowed, name) || slices.Contains(in.MCP.Excluded, name) {
+			continue
+		}
+		if q.Servers == nil {
+			q.Servers = map[string]json.RawMessage{}
+		}
+		q.Servers[name] = server
+	}
+}
+
 // otherLiteral returns the last value under a key of another tool's settings
 // files that is no object or list; the number 0 if there is none.
 func otherLiteral(o RuleOptions, tool, key string) hujson.Literal {

@@ -1,6 +1,6 @@
 // Runs scenarios with the TypeScript SDK of qwen-code; see driver.mjs.
 import * as sdk from '@qwen-code/sdk';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { AGENT, Base, Prompts, isDelta, isResult, isToolUse, once, serve } from './driver.mjs';
@@ -198,6 +198,16 @@ const scenarios = {
     ];
     await run.turns(steps, { canUseTool: run.asked(deny('asked')) });
   },
+  usage_info: (run) => run.turns(['hello', async (q) => run.emit('usage', { data: await q.getUsageInfo?.() })]),
+  // What the files of the program that we stand for say holds where the host says nothing.
+  settings_files: (run) => {
+    const home = join(run.cwd, 'qwen-home');
+    run.env = { ...run.env, QWEN_HOME: home };
+    mkdirSync(home);
+    writeFileSync(join(home, 'settings.json'), JSON.stringify({ model: { name: 'own-model' }, mcpServers: ext() }));
+    return run.turns(['multiply', async (q) => run.emit('status', { servers: await q.mcpServerStatus() })], { model: undefined, permissionMode: 'yolo' });
+  },
+  command_fails: (run) => run.turns(['/mode no-such-mode', 'hello']),
   context_usage: (run) => run.turns(['hello', async (q) => run.emit('usage', { data: await q.getContextUsage(true) })]),
   commands: (run) => run.turns(['hello', async (q) => run.emit('commands', { data: await q.supportedCommands() })]),
   async closed(run) {
