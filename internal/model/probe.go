@@ -2,19 +2,14 @@ package model
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 )
 
-const (
-	probeLimit = 300 * time.Millisecond // for all local servers together
-	probeBody  = 1 << 20                // of a model list
-)
+// probeLimit is for all local servers together.
+const probeLimit = 300 * time.Millisecond
 
 // localServer is an OpenAI-compatible server on its usual port.
 type localServer struct{ vendor, port string }
@@ -33,15 +28,13 @@ func ProbeLocal(ctx context.Context, client *http.Client) (Target, error) {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	direct := *client
-	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
+	direct := withoutRedirects(client)
 	probing, cancel := context.WithTimeout(ctx, probeLimit)
 	var models [len(localServers)]chan string
 	var wg sync.WaitGroup
 	for i, s := range localServers {
 		models[i] = make(chan string, 1)
-		wg.Go(func() { models[i] <- firstModel(probing, &direct, s.url()) }) // ends with probing
+		wg.Go(func() { models[i] <- firstModel(probing, direct, s.url()) }) // ends with probing
 	}
 	defer wg.Wait()
 	defer cancel()
@@ -75,27 +68,6 @@ func listModels(ctx context.Context, client *http.Client, base string) ([]string
 	if err != nil {
 		return nil, err
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New(resp.Status)
-	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, probeBody)).Decode(&list); err != nil {
-		return nil, err
-	}
-	ids := make([]string, 0, len(list.Data))
-	for _, m := range list.Data {
-		if m.ID != "" {
-			ids = append(ids, m.ID)
-		}
-	}
-	return ids, nil
+	list, err := fetchModels(client, req)
+	return list.ids, err
 }
