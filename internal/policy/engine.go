@@ -536,7 +536,7 @@ func (r *rules) outside(s *subject) *ruling {
 // needs says in words what needs permission.
 func (s *subject) needs() string {
 	if s.line == nil {
-		return fmt.Sprintf("%s needs permission in mode %s", s.f.Tool, s.f.Mode)
+		return fmt.Sprintf("%s needs permission in mode %s", ToolName(s.f.Dialect, s.f.Tool), ModeName(s.f.Dialect, s.f.Mode))
 	}
 	if p := s.line.part; p != nil && p.Reason != "" {
 		return p.Reason

@@ -21,6 +21,8 @@ type Facts struct {
 	Class Class
 	Input json.RawMessage // with our names of the keys
 	Mode  Mode
+	// Dialect is whose names of tools and modes texts use; empty: ours.
+	Dialect string
 
 	Touches []Touch // the files that the call acts on, as its tool says; nil: by the input's usual keys
 

@@ -35,7 +35,7 @@ var wordings = map[Class]wording{
 func Suggest(f Facts, always *Rule) []Suggestion {
 	w, ok := wordings[f.Class]
 	if !ok {
-		w = wording{"Allow", "Deny", "Block " + f.Tool + " operation"}
+		w = wording{"Allow", "Deny", "Block " + ToolName(f.Dialect, f.Tool) + " operation"}
 	}
 	in := &input{raw: f.Input}
 	allow := Suggestion{Type: "allow", Label: w.allow, Description: describe(&f, in)}
@@ -66,11 +66,11 @@ func describe(f *Facts, in *input) string {
 	case ClassFetch:
 		return text("url")
 	case ClassRead:
-		return f.Tool + ": " + text(fileTools[f.Tool].key)
+		return ToolName(f.Dialect, f.Tool) + ": " + text(fileTools[f.Tool].key)
 	case ClassPlan:
 		return "Execute the proposed plan"
 	}
-	return "Allow " + f.Tool + " operation"
+	return "Allow " + ToolName(f.Dialect, f.Tool) + " operation"
 }
 
 // Always returns the narrowest rule that would have allowed the call; nil if no

@@ -114,14 +114,14 @@ func (r *rules) secretBeneath(s *subject) *ruling {
 	for _, t := range s.trees {
 		path, known := t.secret(s.f.Tree)
 		if !known {
-			return &ruling{behavior: Ask, why: WhySecret, path: t.dir, reason: "reads " + t.words() + ", which is too large to tell whether secrets are in it; grep_search leaves those out"}
+			return &ruling{behavior: Ask, why: WhySecret, path: t.dir, reason: "reads " + t.words() + ", which is too large to tell whether secrets are in it; searches leave those out"}
 		}
 		if path == "" {
 			continue
 		}
 		f := target{PathFacts: PathFacts{Abs: path, Real: path, Inside: true, Secret: SecretName(path)}, given: path}
 		if !r.namedFile(s, &f) {
-			return &ruling{behavior: Ask, why: WhySecret, path: path, reason: "reads " + t.words() + ", " + path + " too: " + f.Secret + "; grep_search leaves such files out"}
+			return &ruling{behavior: Ask, why: WhySecret, path: path, reason: "reads " + t.words() + ", " + path + " too: " + f.Secret + "; searches leave such files out"}
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func (t *editTool) Run(ctx context.Context, call *Call) Result {
 		return next, err
 	})
 	if err != nil {
-		return failed(rewriteError(t.cfg.State, place, in.FilePath, "editing", err))
+		return failed(rewriteError(t.cfg, place, in.FilePath, "editing", err))
 	}
 	t.cfg.State.note(place.Path, done.next)
 	if done.created {
@@ -100,7 +100,7 @@ func (t *editTool) change(p Place, in editInput, now []byte, exists bool) ([]byt
 		}
 		return []byte(*in.New), editInfo{}, nil
 	}
-	if err := t.cfg.State.check(p.Path, in.FilePath, now); err != nil {
+	if err := t.cfg.State.check(t.cfg.Names, p.Path, in.FilePath, now); err != nil {
 		return nil, editInfo{}, toldError{err}
 	}
 	next, info, err := applyEdit(now, *in.Old, *in.New, in.ReplaceAll || in.Expected > 1)

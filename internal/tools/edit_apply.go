@@ -95,7 +95,7 @@ func splice(body []byte, enc encoding, spans []span) []byte {
 func findSpans(text, old, new string, all bool) ([]span, matchKind, error) {
 	switch {
 	case old == "":
-		return nil, 0, errors.New("old_string is empty: give the text to replace, or use write_file to replace a whole file")
+		return nil, 0, errors.New("old_string is empty: give the text to replace, or write the whole file")
 	case old == new:
 		return nil, 0, errors.New("old_string and new_string are the same: there is nothing to change")
 	}

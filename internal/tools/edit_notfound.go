@@ -15,7 +15,7 @@ func notFound(text, old, new string) error {
 	case strings.ContainsRune(old, '\uFFFD'):
 		b.WriteString(": it contains U+FFFD, which stands for bytes that are not UTF-8. Choose a text without it")
 	case hasLineNumbers(o.lines):
-		b.WriteString(": its lines begin with the line numbers that read_file shows. Leave out each number and the tab after it")
+		b.WriteString(": its lines begin with the line numbers that are shown when a file is read. Leave out each number and the tab after it")
 	case strings.Contains(old, `\n`) && !strings.Contains(old, "\n"):
 		b.WriteString(`: it contains \n as two characters. Write real line ends`)
 	default:

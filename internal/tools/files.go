@@ -16,6 +16,8 @@ type FileConfig struct {
 	// out; a call that names one was judged before. It must be safe for
 	// concurrent use. nil: nothing is hidden.
 	Hidden func(abs string) string
+	// Names are those of tools in results; nil: ours.
+	Names *Names
 	// Workers bounds how many goroutines one search uses; 0: one per CPU, at
 	// most 8.
 	Workers int

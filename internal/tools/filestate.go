@@ -101,10 +101,10 @@ func (s *FileState) lookup(path string) (seenFile, bool) {
 // check returns an error for the model unless the conversation knows that now
 // is what is at path. A small change is shown in the error and from then on
 // counts as known.
-func (s *FileState) check(path, named string, now []byte) error {
+func (s *FileState) check(names *Names, path, named string, now []byte) error {
 	seen, ok := s.lookup(path)
 	if !ok {
-		return fmt.Errorf("%s has not been read in this conversation: read it with read_file first, then try again", quotePath(named))
+		return fmt.Errorf("%s has not been read in this conversation: read it with %s first, then try again", quotePath(named), names.Tool("read_file"))
 	}
 	print := fingerprintOf(now)
 	if seen.print == print {
@@ -112,7 +112,7 @@ func (s *FileState) check(path, named string, now []byte) error {
 	}
 	change, ok := describeChange(named, seen.content, now)
 	if !ok {
-		return fmt.Errorf("%s has changed since it was read (by the user, a command or another agent): nothing was written. Read it again with read_file, then try again", quotePath(named))
+		return fmt.Errorf("%s has changed since it was read (by the user, a command or another agent): nothing was written. Read it again with %s, then try again", quotePath(named), names.Tool("read_file"))
 	}
 	s.notePrint(path, print, now)
 	return fmt.Errorf("%s has changed since it was read (by the user, a command or another agent): nothing was written. %s\nKeep that change. To go on, base the call on what is there now (read it again if in doubt)", quotePath(named), change)

@@ -45,10 +45,10 @@ func TestStateBelongsToOneConversation(t *testing.T) {
 	other.fails(t, "write_file", args{"file_path": "a.txt", "content": "x"}, "has not been read")
 	fork := b.state.Fork()
 	b.ok(t, "write_file", args{"file_path": "a.txt", "content": "two\n"})
-	if err := fork.check(b.dir+"/a.txt", "a.txt", []byte("one\n")); err != nil {
+	if err := fork.check(nil, b.dir+"/a.txt", "a.txt", []byte("one\n")); err != nil {
 		t.Errorf("the fork forgot: %v", err)
 	}
-	if err := fork.check(b.dir+"/a.txt", "a.txt", []byte("two\n")); err == nil {
+	if err := fork.check(nil, b.dir+"/a.txt", "a.txt", []byte("two\n")); err == nil {
 		t.Error("the fork knows what came later")
 	}
 }
@@ -65,7 +65,7 @@ func TestStateKeepsBoundedMemory(t *testing.T) {
 		t.Errorf("%d bytes of %d contents are kept", s.kept, len(s.age))
 	}
 	for i := range 500 {
-		if err := s.check(fmt.Sprint(i), "f", content); err != nil {
+		if err := s.check(nil, fmt.Sprint(i), "f", content); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestNoByteIsLostInMemory(t *testing.T) {
 		} else if rng.IntN(2) == 0 || known[who] == nil {
 			agents[who].note("f", content)
 			known[who] = content
-		} else if err := agents[who].check("f", "f", content); err != nil {
+		} else if err := agents[who].check(nil, "f", "f", content); err != nil {
 			refused++
 			if bytes.Equal(content, known[who]) {
 				t.Fatalf("refused though unchanged: %v", err)

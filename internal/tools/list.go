@@ -104,7 +104,7 @@ func list(ctx context.Context, at Place, own *ignoreRules) (listDisplay, error) 
 	}
 	f.Close()
 	if !info.IsDir() {
-		return listDisplay{}, errors.New("it is not a directory: use read_file")
+		return listDisplay{}, errors.New("it is a file, not a directory: read it")
 	}
 	root, err := at.openDir(at.rel, false)
 	if err != nil {
@@ -184,7 +184,7 @@ func (d listDisplay) describe(path string) string {
 		fmt.Fprintf(&b, "[%d ignored entries are not listed]\n", d.Ignored)
 	}
 	if d.Omitted > 0 {
-		fmt.Fprintf(&b, "[%d more entries are not listed; use glob with a narrower pattern]\n", d.Omitted)
+		fmt.Fprintf(&b, "[%d more entries are not listed; search by name, or list a directory beneath]\n", d.Omitted)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -76,7 +76,7 @@ func (t *notebookTool) Run(ctx context.Context, call *Call) Result {
 		if !exists {
 			return nil, toldError{fmt.Errorf("editing %s: no such file or directory", quotePath(in.Path))}
 		}
-		if err := t.cfg.State.check(place.Path, in.Path, now); err != nil {
+		if err := t.cfg.State.check(t.cfg.Names, place.Path, in.Path, now); err != nil {
 			return nil, toldError{err}
 		}
 		next, where, err := editNotebook(now, in)
@@ -90,7 +90,7 @@ func (t *notebookTool) Run(ctx context.Context, call *Call) Result {
 		return next, nil
 	})
 	if err != nil {
-		return failed(rewriteError(t.cfg.State, place, in.Path, "editing", err))
+		return failed(rewriteError(t.cfg, place, in.Path, "editing", err))
 	}
 	t.cfg.State.note(place.Path, done.next)
 	return in.result(place, at)

@@ -78,7 +78,7 @@ func (t *readTool) Run(ctx context.Context, call *Call) Result {
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return Fail(quotePath(in.FilePath) + " is a directory: use list_directory to see what is in it")
+		return Fail(quotePath(in.FilePath) + " is a directory: use " + t.cfg.Names.Tool("list_directory") + " to see what is in it")
 	}
 	result, err := t.read(ctx, f, info, place, in)
 	if err != nil {

@@ -47,6 +47,8 @@ type ShellConfig struct {
 	// file at most 64 MB and all together at most 512 MB, oldest removed first.
 	// It is made when first needed. Empty: what is cut is lost.
 	OutputDir string
+	// Names are those of tools in results; nil: ours.
+	Names *Names
 	// Zero values mean the defaults above. A timeout over MaxTimeout is cut
 	// down to it.
 	DefaultTimeout time.Duration
@@ -75,14 +77,19 @@ func NewShell(c ShellConfig) Tool {
 		store: newOutputStore(c.OutputDir),
 	}
 	t.argv = shellArgv(c.Env)
+	background, params := backgroundHelp, shellBackground
+	if c.Tasks == nil {
+		background, params = "", ""
+	}
 	t.spec = Spec{
 		Name: "run_shell_command",
 		Description: strings.TrimSpace(strings.NewReplacer(
 			"{{default_timeout}}", strconv.FormatInt(c.DefaultTimeout.Milliseconds(), 10),
 			"{{max_timeout}}", strconv.FormatInt(c.MaxTimeout.Milliseconds(), 10),
 			"{{max_output}}", strconv.Itoa(c.MaxOutput),
+			"{{background}}", background,
 		).Replace(shellDescription)),
-		Schema:  schema(shellSchema),
+		Schema:  schema(shellSchema + params + `},"required":["command"]}`),
 		Class:   policy.ClassExec,
 		Targets: []Target{{"directory", TargetWorkDir}}, input: reflect.TypeFor[shellInput](),
 	}
@@ -93,9 +100,15 @@ const shellSchema = `{"type":"object","properties":{
 "command":{"type":"string","description":"The bash command to run"},
 "description":{"type":"string","description":"What it does, in 5 to 10 words, for the user"},
 "directory":{"type":"string","description":"Directory to run it in, beneath the allowed directories; default: the working directory"},
-"timeout":{"type":"integer","minimum":0,"description":"Milliseconds after which it is stopped"},
-"run_in_background":{"type":"boolean","description":"Return at once with a task id and let it run"}
-},"required":["command"]}`
+"timeout":{"type":"integer","minimum":0,"description":"Milliseconds after which it is stopped"}`
+
+// shellBackground and backgroundHelp are there where something can run in the
+// background.
+const (
+	shellBackground = `,
+"run_in_background":{"type":"boolean","description":"Return at once with a task id and let it run"}`
+	backgroundHelp = "- Servers, watchers and other things that are to go on running: `run_in_background`. You get a task id at once; read the output with task_output, end it with task_stop.\n"
+)
 
 type shellInput struct {
 	Command     string `json:"command" required:"true"`
@@ -221,7 +234,7 @@ func (t *shellTool) foreground(ctx context.Context, in shellInput, dir string, c
 	}
 	end := watch(p, out, t.timeout(in))
 	end.interrupted = ctx.Err() != nil && !end.timedOut && !end.waiting
-	end.maxTimeout = t.cfg.MaxTimeout
+	end.maxTimeout, end.background = t.cfg.MaxTimeout, t.cfg.Tasks != nil
 	return end.result(out)
 }
 
@@ -230,6 +243,7 @@ type ending struct {
 	exit        sandbox.Exit
 	timeout     time.Duration
 	maxTimeout  time.Duration
+	background  bool // the model could have run it there
 	timedOut    bool
 	waiting     bool
 	interrupted bool
@@ -308,7 +322,7 @@ func (e ending) notes(output string) []string {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	switch {
 	case e.timedOut:
-		add("timed out after %s: the command was stopped, with everything it started. If it needs longer, give a larger timeout (at most %d ms); if it is meant to go on running (a server, a watcher), use run_in_background", e.timeout, e.maxTimeout.Milliseconds())
+		add("timed out after %s: the command was stopped, with everything it started. If it needs longer, give a larger timeout (at most %d ms)%s", e.timeout, e.maxTimeout.Milliseconds(), e.hint("; if it is meant to go on running (a server, a watcher), use run_in_background"))
 	case e.waiting:
 		add("stopped after %s: it was waiting for somebody to type at a terminal, and nobody can. %s", e.exit.Duration.Round(100*time.Millisecond), noninteractive)
 	case e.interrupted:
@@ -324,12 +338,20 @@ func (e ending) notes(output string) []string {
 		add("it ended, but not known how")
 	}
 	if n := e.exit.Leftovers; n > 0 {
-		add("%d process(es) that it left running were stopped; use run_in_background for what is to go on running", n)
+		add("%d process(es) that it left running were stopped%s", n, e.hint("; use run_in_background for what is to go on running"))
 	}
 	if n := e.exit.Survivors; n > 0 {
 		add("%d of its processes could not be stopped and may still be running", n)
 	}
 	return notes
+}
+
+// hint is a text about running in the background, where that can be done.
+func (e ending) hint(text string) string {
+	if !e.background {
+		return ""
+	}
+	return text
 }
 
 const noninteractive = "Run it in a form that asks nothing (flags such as -y, --yes, --no-edit, -m, --batch), or give the answers with a here-document, a file or a variable"
@@ -372,7 +394,7 @@ func (t *shellTool) background(ctx context.Context, in shellInput, dir, callID s
 	if task.info().Status != TaskRunning {
 		return task.report()
 	}
-	note := fmt.Sprintf("%s: running in the background. Read its output with task_output, end it with task_stop", task.id)
+	note := fmt.Sprintf("%s: running in the background. Read its output with %s, end it with %s", task.id, t.cfg.Names.Tool("task_output"), t.cfg.Names.Tool("task_stop"))
 	if timeout > 0 {
 		note += fmt.Sprintf("; it is stopped after %s", timeout)
 	}

@@ -144,7 +144,7 @@ func (ts *Tasks) admit(t *task, begin func() (taskWork, error)) (err error) {
 		}
 	}
 	if running >= maxRunningTasks {
-		return fmt.Errorf("%d background tasks are running, which is the most there can be: stop one with task_stop first", running)
+		return fmt.Errorf("%d background tasks are running, which is the most there can be: stop one first", running)
 	}
 	if t.work, err = begin(); err != nil {
 		return err

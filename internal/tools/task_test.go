@@ -166,7 +166,7 @@ func TestThereIsALimitToRunningTasks(t *testing.T) {
 	for range maxRunningTasks {
 		b.startTask("sleep 82004")
 	}
-	if got := b.run("sleep 82004", "run_in_background", true); !got.IsError || !strings.Contains(shellText(got), "task_stop") {
+	if got := b.run("sleep 82004", "run_in_background", true); !got.IsError || !strings.Contains(shellText(got), "stop one first") {
 		t.Errorf("got %q", shellText(got))
 	}
 }

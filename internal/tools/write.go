@@ -68,13 +68,13 @@ func (t *writeTool) Run(ctx context.Context, call *Call) Result {
 		if !exists {
 			return []byte(*in.Content), nil
 		}
-		if err := t.cfg.State.check(place.Path, in.FilePath, now); err != nil {
+		if err := t.cfg.State.check(t.cfg.Names, place.Path, in.FilePath, now); err != nil {
 			return nil, toldError{err}
 		}
 		return keepForm(now, *in.Content), nil
 	})
 	if err != nil {
-		return failed(rewriteError(t.cfg.State, place, in.FilePath, "writing", err))
+		return failed(rewriteError(t.cfg, place, in.FilePath, "writing", err))
 	}
 	t.cfg.State.note(place.Path, done.next)
 	return writeResult(place, in.FilePath, *in.Content, done)
@@ -102,7 +102,7 @@ func keepForm(old []byte, content string) []byte {
 type toldError struct{ error }
 
 // rewriteError puts a failed replacement in words for the model.
-func rewriteError(s *FileState, p Place, named, doing string, err error) error {
+func rewriteError(c FileConfig, p Place, named, doing string, err error) error {
 	var told toldError
 	if errors.As(err, &told) {
 		return told.error
@@ -115,11 +115,11 @@ func rewriteError(s *FileState, p Place, named, doing string, err error) error {
 		return pathError(doing, named, err)
 	}
 	if changed.saved == "" && changed.now != nil {
-		if err := s.check(p.Path, named, changed.now); err != nil {
+		if err := c.State.check(c.Names, p.Path, named, changed.now); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%s %s: %w. Read it again with read_file, then try again", doing, quotePath(named), changed)
+	return fmt.Errorf("%s %s: %w. Read it again with %s, then try again", doing, quotePath(named), changed, c.Names.Tool("read_file"))
 }
 
 // writeResult tells what was written.
