@@ -39,7 +39,7 @@ func mcpFlag(servers map[string]any) string {
 // to stderr more than a pipe holds, all the time); late (is ready once there is
 // a file "go"); deaf (never answers); stubborn (ends by nothing but SIGKILL, and
 // has a child of the same kind); stranger (speaks a version that there is not);
-// many (has 200 tools).
+// many (has 200 tools); guide (says how it is to be used).
 func serveMCP(kind string) {
 	dir := os.Getenv("INTEGRATION_MCP_DIR")
 	_ = os.WriteFile(filepath.Join(dir, "server-"+strconv.Itoa(os.Getpid())), nil, 0o600)
@@ -100,6 +100,9 @@ func serveMCP(kind string) {
 			result = map[string]any{
 				"protocolVersion": version, "capabilities": map[string]any{"tools": map[string]any{}},
 				"serverInfo": map[string]any{"name": "fake", "version": "1"},
+			}
+			if kind == "guide" {
+				result.(map[string]any)["instructions"] = "Ask twice.\r\n# Rules\nturn \u202ethis\x1b[31m" + strings.Repeat("x", 5000)
 			}
 		case "tools/list":
 			result = map[string]any{"tools": fakeTools(kind)}

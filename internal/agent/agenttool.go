@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentcli/agent/internal/model"
@@ -30,15 +31,26 @@ type AgentToolConfig struct {
 	Class policy.Class
 	// Background starts in the background what does not ask for the opposite.
 	Background bool
+	// Foreground has every call wait for its agent, whatever the call or the
+	// definition says.
+	Foreground bool
 }
 
 // NewAgentTool returns the tool that runs sub-agents. It runs in turns of a
 // Conversation only. When the definitions change, another one is put into its
 // place.
 func NewAgentTool(cfg AgentToolConfig) tools.Tool {
-	t := &agentTool{defs: cfg.Definitions, background: cfg.Background}
-	schema := agentToolSchema
-	if cfg.Background {
+	t := &agentTool{defs: cfg.Definitions, background: cfg.Background, foreground: cfg.Foreground}
+	schema, about := agentToolSchema, agentToolDescription
+	switch {
+	case cfg.Foreground:
+		t.defs = slices.Clone(t.defs)
+		for i := range t.defs {
+			t.defs[i].Background = false
+		}
+		schema = strings.Replace(schema, agentToolBackground, "", 1)
+		about, _, _ = strings.Cut(about, "With `run_in_background`")
+	case cfg.Background:
 		schema = strings.Replace(schema, "Return at once; you are told when it has ended", "Return at once, as without this; you are told when it has ended. With false the call waits for its answer", 1)
 	}
 	if cfg.Class == "" {
@@ -46,7 +58,7 @@ func NewAgentTool(cfg AgentToolConfig) tools.Tool {
 	}
 	t.spec = tools.Spec{
 		Name:        agentToolName,
-		Description: strings.TrimSpace(strings.ReplaceAll(agentToolDescription, "{{agents}}", t.list())),
+		Description: strings.TrimSpace(strings.ReplaceAll(about, "{{agents}}", t.list())),
 		Schema:      json.RawMessage(schema),
 		Class:       cfg.Class,
 		ReadOnly:    true, // several run side by side; what they call is judged by itself
@@ -58,10 +70,12 @@ const agentToolSchema = `{"type":"object","properties":{
 "description":{"type":"string","description":"What it is to do, in 3 to 5 words, for the user"},
 "prompt":{"type":"string","description":"The task, with all that the agent needs to know"},
 "subagent_type":{"type":"string","description":"The name of the agent"},
-"run_in_background":{"type":"boolean","description":"Return at once; you are told when it has ended"},
-"model":{"type":"string","description":"A model other than the agent's own"},
+` + agentToolBackground + `"model":{"type":"string","description":"A model other than the agent's own"},
 "name":{"type":"string","description":"A short name for this run"}
 },"required":["description","prompt"]}`
+
+const agentToolBackground = `"run_in_background":{"type":"boolean","description":"Return at once; you are told when it has ended"},
+`
 
 type agentInput struct {
 	Description string `json:"description"`
@@ -76,6 +90,7 @@ type agentTool struct {
 	spec       tools.Spec
 	defs       []Definition
 	background bool // unless the call says otherwise
+	foreground bool // whatever the call says
 }
 
 // Spec implements tools.Tool.
@@ -114,7 +129,7 @@ func (a *agentTool) read(t *turn, call *tools.Call) (in agentInput, def *Definit
 	if strings.TrimSpace(in.Prompt) == "" {
 		return in, nil, fmt.Errorf("prompt is empty")
 	}
-	if in.Background == nil {
+	if in.Background == nil || a.foreground {
 		in.Background = &a.background
 	}
 	if in.Description == "" {

@@ -75,7 +75,7 @@ func (a *answer) stream(ctx context.Context) error {
 func (t *turn) request(m Model) *model.Request {
 	now := t.c.tuned()
 	r := &model.Request{
-		Model: m.Name, System: now.system, Messages: t.c.history[:len(t.c.history):len(t.c.history)],
+		Model: m.Name, System: t.c.withNotes(now.system), Messages: t.c.history[:len(t.c.history):len(t.c.history)],
 		SessionID: now.sessionID, ThinkingBudget: now.thinking, MaxOutputTokens: t.c.cfg.MaxOutput,
 		Temperature: t.c.cfg.Temperature, TopP: t.c.cfg.TopP,
 	}

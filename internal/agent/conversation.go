@@ -122,6 +122,9 @@ type Config struct {
 	Words Words        // of denials
 	Log   *slog.Logger // nil: none
 	Now   func() time.Time
+	// MaxServerText bounds the texts that one call of a tool of an MCP server
+	// returns, in bytes; 0: as for every tool.
+	MaxServerText int
 	// Spill keeps a text that is too long to pass on and returns the path of
 	// the file; nil: such texts are cut.
 	Spill func(toolUseID, text string) (string, error)
@@ -138,6 +141,10 @@ type Config struct {
 	// SubSystem makes the system prompt of a sub-agent from that of its
 	// definition; nil: that is it.
 	SubSystem func(prompt string) string
+	// SystemNotes is what follows the system prompt of a conversation that has
+	// these tools, sub-agents' included; it is asked before each request, so that
+	// a text that stays the same keeps what providers cache. nil: nothing.
+	SystemNotes func(*tools.Registry) string
 	// SubTranscript opens the transcript of a sub-agent; nil: none is kept.
 	SubTranscript func(SubagentMeta) (SubTranscript, error)
 }

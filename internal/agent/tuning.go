@@ -84,8 +84,20 @@ func (c *Conversation) Mode() policy.Mode { return c.tuned().mode }
 // SetSystem replaces the system prompt.
 func (c *Conversation) SetSystem(text string) { c.change(func(t *tuning) { t.system = text }) }
 
-// System returns the system prompt.
-func (c *Conversation) System() string { return c.tuned().system }
+// System returns the system prompt of the next request.
+func (c *Conversation) System() string { return c.withNotes(c.tuned().system) }
+
+// withNotes returns a system prompt with what follows it now.
+func (c *Conversation) withNotes(system string) string {
+	notes := ""
+	if c.cfg.SystemNotes != nil {
+		notes = c.cfg.SystemNotes(c.cfg.Tools)
+	}
+	if system != "" && notes != "" {
+		system += "\n\n"
+	}
+	return system + notes
+}
 
 // SetThinking sets the thinking budget in tokens: 0 is the model's default, or
 // the effort's if one is set, and -1 is off.

@@ -131,7 +131,7 @@ func (w *wiring) chooseModels(list []agent.Definition) {
 // offerAgents gives the model a tool that knows these agents, none if there are
 // none.
 func (w *wiring) offerAgents(list []agent.Definition) {
-	tool := agent.NewAgentTool(agent.AgentToolConfig{Definitions: list, Background: w.o.host.dialect == streamjson.Qwen})
+	tool := agent.NewAgentTool(agent.AgentToolConfig{Definitions: list, Background: w.o.host.dialect == streamjson.Qwen, Foreground: w.limits.foreground})
 	spec := tool.Spec()
 	switch {
 	case len(list) == 0:

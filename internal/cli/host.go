@@ -134,7 +134,7 @@ func (h *host) Ask(ctx context.Context, q policy.Question) (policy.Answer, error
 }
 
 // Initialize implements control.Session. What can be wrong is looked at before
-// anything is changed.
+// anything is changed. What isn't sent stays as it is.
 func (h *host) Initialize(ctx context.Context, in *control.Initialize) error {
 	list, err := agent.ParseDefinitions(in.Agents)
 	if err != nil {
@@ -203,10 +203,18 @@ func (h *host) Interrupt(cancelQueued bool, receipt func(control.Interrupted)) {
 	})
 }
 
-// SetModel implements control.Conversation.
-func (h *host) SetModel(_ context.Context, name string) (string, error) {
+// SetModel implements control.Conversation. In the native dialect the model's
+// provider is asked whether it has it.
+func (h *host) SetModel(ctx context.Context, name string) (string, error) {
 	h.w.models.choose(name)
-	if _, err := h.conv.SetModel(name); err != nil {
+	_, err := h.w.models.resolve(name)
+	if err == nil && h.o.host.dialect == streamjson.Native {
+		err = h.w.models.probe(ctx, name)
+	}
+	if err == nil {
+		_, err = h.conv.SetModel(name)
+	}
+	if err != nil {
 		return "", fmt.Errorf("model %q can't be set, the old one stays: %w", name, messageOf(err))
 	}
 	return h.w.models.display(name), nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/agentcli/agent/internal/agent"
 	"github.com/agentcli/agent/internal/cli/version"
@@ -34,13 +35,15 @@ type models struct {
 	vendor string
 	forced bool
 	betas  []string // of Anthropic's API
+	oauth  string   // token of Anthropic's API where nothing else is given; may be empty
+	agent  string   // User-Agent of model requests; empty: each adapter's own
 
 	local *model.Target // a local server that was found, when nothing is configured
 	// record, if not nil, is put directly around each adapter.
 	record func(model.Provider) model.Provider
 
 	mu    sync.Mutex // guards the rest
-	built map[string]agent.Model
+	built map[string]*building
 	named map[string]bool // names that flags, the user or the host chose
 }
 
@@ -49,6 +52,8 @@ type modelOptions struct {
 	vendor string // see models
 	forced bool
 	betas  []string
+	oauth  string                              // see models
+	app    string                              // who is told of in the User-Agent; may be empty
 	record func(model.Provider) model.Provider // may be nil
 }
 
@@ -56,8 +61,11 @@ type modelOptions struct {
 // 300 ms, only if nothing is.
 func newModels(ctx context.Context, cio IO, set *settings.Settings, o modelOptions) (*models, error) {
 	m := &models{
-		set: set, getenv: cio.Getenv, catalog: model.DefaultCatalog(), built: map[string]agent.Model{}, named: map[string]bool{set.String(settings.Model): true},
-		vendor: o.vendor, forced: o.forced, betas: o.betas, record: o.record,
+		set: set, getenv: cio.Getenv, catalog: model.DefaultCatalog(), built: map[string]*building{}, named: map[string]bool{set.String(settings.Model): true},
+		vendor: o.vendor, forced: o.forced, betas: o.betas, oauth: o.oauth, record: o.record,
+	}
+	if o.app != "" {
+		m.agent = userAgent() + " " + o.app
 	}
 	if path := set.String(settings.CatalogFile); path != "" {
 		if err := m.loadCatalog(path); err != nil {
@@ -119,6 +127,9 @@ func (m *models) loadCatalog(path string) error {
 	return nil
 }
 
+// userAgent is what servers are told about us.
+func userAgent() string { return "agent/" + version.Own }
+
 // networkOptions says how to reach the network.
 func networkOptions(cio IO, set *settings.Settings) httpclient.Options {
 	env := func(name string) string {
@@ -133,7 +144,7 @@ func networkOptions(cio IO, set *settings.Settings) httpclient.Options {
 	}
 	return httpclient.Options{
 		HTTPProxy: env("HTTP_PROXY"), HTTPSProxy: env("HTTPS_PROXY"), AllProxy: env("ALL_PROXY"), NoProxy: noProxy,
-		Proxy: set.String(settings.Proxy), CAFile: set.String(settings.CAFile), UserAgent: "agent/" + version.Own,
+		Proxy: set.String(settings.Proxy), CAFile: set.String(settings.CAFile), UserAgent: userAgent(),
 	}
 }
 
@@ -147,7 +158,7 @@ func (m *models) credentials() model.Credentials {
 		GoogleKey:     env("GOOGLE_API_KEY"), UseVertex: isTrue(env("GOOGLE_GENAI_USE_VERTEXAI")),
 		Project: env("GOOGLE_CLOUD_PROJECT"), Location: env("GOOGLE_CLOUD_LOCATION"),
 		OpenAIKey: env(m.keyVariable("openai", "OPENAI_API_KEY")), OpenAIBaseURL: m.base("openai", env("OPENAI_BASE_URL")), OpenAIModel: env("OPENAI_MODEL"),
-		AnthropicKey: env(m.keyVariable("anthropic", "ANTHROPIC_API_KEY")), AnthropicAuthToken: env("ANTHROPIC_AUTH_TOKEN"),
+		AnthropicKey: env(m.keyVariable("anthropic", "ANTHROPIC_API_KEY")), AnthropicAuthToken: cmp.Or(env("ANTHROPIC_AUTH_TOKEN"), m.oauth),
 		AnthropicBaseURL: m.base("anthropic", env("ANTHROPIC_BASE_URL")), AnthropicModel: env("ANTHROPIC_MODEL"),
 		DashScopeKey: env(m.keyVariable("dashscope", "DASHSCOPE_API_KEY")), DashScopeBaseURL: m.base("dashscope", ""),
 		OpenRouterKey: env(m.keyVariable("openrouter", "OPENROUTER_API_KEY")), OllamaHost: m.base("ollama", env("OLLAMA_HOST")),
@@ -183,26 +194,85 @@ func (m *models) resolve(name string) (agent.Model, error) {
 		name = m.set.String(settings.Model)
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if built, ok := m.built[name]; ok {
-		return built, nil
+	one, ok := m.built[name]
+	if !ok {
+		one = &building{}
+		m.built[name] = one
 	}
+	named := m.named[name]
+	m.mu.Unlock()
+	one.mu.Lock() // whoever else wants this model waits for it, and nobody else
+	defer one.mu.Unlock()
+	if one.done {
+		return one.model, nil
+	}
+	built, err := m.build(name, named)
+	if err != nil {
+		m.forget(name, one)
+		return agent.Model{}, err
+	}
+	one.model, one.done = built, true
+	return built, nil
+}
+
+// forget takes away a model that could not be built.
+func (m *models) forget(name string, one *building) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.built[name] == one {
+		delete(m.built, name)
+	}
+}
+
+// building is a model that is built by the first who wants it.
+type building struct {
+	mu    sync.Mutex
+	done  bool
+	model agent.Model
+}
+
+// build makes the model of a name; named: flags, the user or the host chose it.
+func (m *models) build(name string, named bool) (agent.Model, error) {
 	t, err := m.target(name)
 	if err != nil {
 		return agent.Model{}, err
 	}
-	if t.Provider == "scripted" && !m.named[name] {
+	if t.Provider == "scripted" && !named {
 		return agent.Model{}, fmt.Errorf("model %q: a file of a project, or a model, can't choose a model script; flags, settings, /model and hosts can", name)
 	}
 	p, err := m.provider(t)
 	if err != nil {
 		return agent.Model{}, err
 	}
-	built := agent.Model{
+	return agent.Model{
 		Provider: m.decorate(p), ProviderName: t.Vendor, Name: t.Model, Display: t.Model, Info: m.catalog.Lookup(t.Vendor, t.Model),
+	}, nil
+}
+
+// probeLimit is how long a provider may take to say which models it has.
+const probeLimit = 1500 * time.Millisecond
+
+// probe asks the provider of a model whether it has it. It is an error only if
+// the provider gives its list in time, and the model isn't in it.
+func (m *models) probe(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
 	}
-	m.built[name] = built
-	return built, nil
+	t, err := m.target(name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	list, err := model.ListModels(ctx, m.http, t, m.headers(t))
+	if err != nil || model.Listed(list, t.Model) {
+		return nil //nolint:nilerr // nothing is known against it
+	}
+	text := t.Vendor + " does not list it"
+	if near := model.NearModels(list, t.Model); len(near) > 0 {
+		text += ", but " + strings.Join(near, ", ")
+	}
+	return errors.New(text)
 }
 
 // choose notes that the user or the host named a model, which agents, commands
@@ -301,15 +371,24 @@ func (m *models) known(current string) []model.Info {
 	return out
 }
 
-// provider builds the adapter of a target.
-func (m *models) provider(t model.Target) (model.Provider, error) {
+// headers are what requests to the provider of a target have besides its own.
+func (m *models) headers(t model.Target) http.Header {
 	headers := http.Header{}
+	if m.agent != "" {
+		headers.Set("User-Agent", m.agent)
+	}
 	for k, v := range m.set.Provider(t.Vendor).Headers {
 		headers.Set(k, v)
 	}
 	if t.Provider == "anthropic" && len(m.betas) > 0 {
 		headers.Set("anthropic-beta", strings.Join(m.betas, ","))
 	}
+	return headers
+}
+
+// provider builds the adapter of a target.
+func (m *models) provider(t model.Target) (model.Provider, error) {
+	headers := m.headers(t)
 	switch t.Provider {
 	case "gemini":
 		o := gemini.Options{
@@ -356,6 +435,8 @@ func (m *models) keySource() string {
 				return name
 			}
 		}
+	case t.AuthToken != "" && t.AuthToken == m.oauth:
+		return "CLAUDE_CODE_OAUTH_TOKEN"
 	case t.AuthToken != "":
 		return "ANTHROPIC_AUTH_TOKEN"
 	}

@@ -259,13 +259,13 @@ func (h *host) Message(ctx context.Context, server string, message json.RawMessa
 }
 
 // Reconnect implements control.ServerAdmin.
-func (h *host) Reconnect(ctx context.Context, name string) error {
-	return h.w.servers.Reconnect(ctx, name)
+func (h *host) Reconnect(name string) (wait func(context.Context) error, err error) {
+	return h.w.servers.Reconnect(name)
 }
 
 // Toggle implements control.ServerAdmin.
-func (h *host) Toggle(ctx context.Context, name string, enabled bool) error {
-	return h.w.servers.Toggle(ctx, name, enabled)
+func (h *host) Toggle(name string, enabled bool) (wait func(context.Context) error, err error) {
+	return h.w.servers.Toggle(name, enabled)
 }
 
 // SetServers implements control.ServerAdmin.

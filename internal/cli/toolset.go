@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -35,7 +36,7 @@ func (w *wiring) newToolset() (*toolset, error) {
 	}
 	t := &toolset{roots: roots}
 	w.place = w.findPlace(roots)
-	list := tools.NewFileTools(tools.FileConfig{Roots: roots, State: tools.NewFileState(), Hidden: w.hides})
+	list := tools.NewFileTools(tools.FileConfig{Roots: roots, State: tools.NewFileState(), Hidden: w.hides, Names: w.names})
 	list = append(list, w.newShell(t)...)
 	list = append(list, w.newFetch(), tools.NewTodoWrite(new(tools.TodoList)), tools.NewAskUser(w.asker))
 	t.all = tools.NewRegistry(list...)
@@ -49,10 +50,16 @@ func (w *wiring) newToolset() (*toolset, error) {
 
 func (w *wiring) newShell(t *toolset) []tools.Tool {
 	t.tasks = tools.NewTasks()
-	shell := tools.NewShell(tools.ShellConfig{
-		Runner: sandbox.New(), Roots: t.roots, Tasks: t.tasks, Env: w.cio.Env, OutputDir: w.stateDir("output"),
-		DefaultTimeout: w.set.Milliseconds(settings.ShellTimeoutMs), MaxOutput: w.set.Int(settings.ShellMaxOutputChars),
-	})
+	c := tools.ShellConfig{
+		Runner: sandbox.New(), Roots: t.roots, Tasks: t.tasks, Names: w.names, Env: w.cio.Env, OutputDir: w.stateDir("output"),
+		DefaultTimeout: cmp.Or(w.limits.shellTimeout, w.set.Milliseconds(settings.ShellTimeoutMs)), MaxTimeout: w.limits.maxShellTimeout,
+		MaxOutput: w.set.Int(settings.ShellMaxOutputChars),
+	}
+	if w.limits.foreground {
+		c.Tasks = nil
+		return []tools.Tool{tools.NewShell(c)}
+	}
+	shell := tools.NewShell(c)
 	return []tools.Tool{shell, tools.NewTaskOutput(t.tasks), tools.NewTaskStop(t.tasks)}
 }
 
@@ -161,7 +168,7 @@ func (w *wiring) callFacts(s tools.Spec) policy.Facts {
 func (w *wiring) findPlace(roots *tools.Roots) policy.Facts {
 	_, nobody := w.asker.(policy.Nobody)
 	f := policy.Facts{
-		Interactive: !nobody, Cwd: roots.Dir(), Roots: roots.All(), Home: w.dirs.Home, Paths: tools.Disk{}, Tree: new(tools.SecretTrees), Repo: tools.NewGitConfigs(),
+		Interactive: !nobody, Dialect: string(w.o.host.dialect), Cwd: roots.Dir(), Roots: roots.All(), Home: w.dirs.Home, Paths: tools.Disk{}, Tree: new(tools.SecretTrees), Repo: tools.NewGitConfigs(),
 	}
 	f.Project = f.Paths.Resolve(settings.FindRoot(w.cio.Dir)).Real
 	if dir := f.Paths.Resolve(w.stateDir("output")).Real; dir != "" {

@@ -44,37 +44,38 @@ type wiring struct {
 	dirs      settings.Dirs
 
 	foreignServers map[string]json.RawMessage // that the user has for qwen-code, in its sessions
-	skip      []settings.Layer // files that don't count
-	models    *models
-	toolset   *toolset
-	engine    *policy.Engine
-	policies  policy.Policy // of policy files
-	lenient   bool          // problems of policy files are kept, and end nothing
-	guarded   []string      // files and folders of policies, which no call changes unasked
-	place     policy.Facts  // what policy knows of every call
-	asker     policy.Asker
-	ledger    *usage.Ledger
-	trans     *transcript.Writer // nil: nothing is kept
-	sessions  transcript.Options // of this run's transcripts
-	system    string
-	spill     *spill
-	host      *host        // nil: no JSON lines on stdin
-	names     *tools.Names // of tools and parameters in the dialect
-	conv      *agent.Conversation
-	perms     *permissions
-	hooks     *hooks.Runner
-	agents    *agents
-	main      atomic.Pointer[agent.Definition] // what the conversation itself is; nil: no agent
-	offering  sync.Mutex                       // held while tools are offered or taken away
-	chosen    map[string]bool                  // built-in tools that flags name; nil: all
-	servers   *mcp.Manager
-	missed    map[string]mcp.State // of servers that a person was told of; the worker's
-	commands  *command.Registry
-	files     *tools.FileNames
-	watch     *watch
-	style     string       // the output style that --settings names
-	clearing  atomic.Bool  // a command wants the conversation to begin anew
-	protocol  *protocolLog // --record-protocol; nil without
+	skip           []settings.Layer           // files that don't count
+	models         *models
+	toolset        *toolset
+	engine         *policy.Engine
+	policies       policy.Policy // of policy files
+	lenient        bool          // problems of policy files are kept, and end nothing
+	guarded        []string      // files and folders of policies, which no call changes unasked
+	place          policy.Facts  // what policy knows of every call
+	asker          policy.Asker
+	ledger         *usage.Ledger
+	trans          *transcript.Writer // nil: nothing is kept
+	sessions       transcript.Options // of this run's transcripts
+	system         string
+	spill          *spill
+	host           *host        // nil: no JSON lines on stdin
+	names          *tools.Names // of tools and parameters in the dialect
+	conv           *agent.Conversation
+	perms          *permissions
+	hooks          *hooks.Runner
+	agents         *agents
+	main           atomic.Pointer[agent.Definition] // what the conversation itself is; nil: no agent
+	offering       sync.Mutex                       // held while tools are offered or taken away
+	chosen         map[string]bool                  // built-in tools that flags name; nil: all
+	servers        *mcp.Manager
+	missed         map[string]mcp.State // of servers that a person was told of; the worker's
+	commands       *command.Registry
+	files          *tools.FileNames
+	watch          *watch
+	limits         hostLimits
+	style          string       // the output style that --settings names
+	clearing       atomic.Bool  // a command wants the conversation to begin anew
+	protocol       *protocolLog // --record-protocol; nil without
 
 	pathOf      func(sessionID string) string // of a transcript
 	agentPathOf func(sessionID, agentID string) string
@@ -207,7 +208,7 @@ func (w *wiring) buildModels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := modelOptions{betas: w.o.betas, record: record}
+	o := modelOptions{betas: w.o.betas, record: record, oauth: w.hostEnv("CLAUDE_CODE_OAUTH_TOKEN"), app: w.clientApp()}
 	switch {
 	case w.o.authType != "":
 		o.vendor, o.forced = authTypes[w.o.authType], true
@@ -344,8 +345,8 @@ func (w *wiring) agentConfig(check *checkers) agent.Config {
 		MaxTurns: w.set.Int(settings.MaxTurns), MaxBudgetUSD: w.o.maxBudget, FailOnDenial: w.o.onDeny == "fail",
 		ThinkingBudget: w.o.thinkingBudget(), Effort: model.Effort(w.o.effort), Fallback: w.o.fallback,
 		Expand: w.expand, Prepare: w.waitForServers, Hooks: w.hooks, HookEvents: w.o.hookEvents,
-		Tasks: w.toolset.tasks, MaxDepth: w.o.maxDepth, WaitForTasks: w.o.host.dialect == streamjson.Qwen, SubSystem: w.subSystem,
-		Log: w.log, Spill: w.spill.keep,
+		Tasks: w.toolset.tasks, MaxDepth: w.o.maxDepth, WaitForTasks: w.o.host.dialect == streamjson.Qwen, SubSystem: w.subSystem, SystemNotes: w.serverNotes,
+		Log: w.log, Spill: w.spill.keep, MaxServerText: w.limits.serverText,
 	}
 	if w.host != nil {
 		c.Interactive = w.host.answers

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -31,19 +30,6 @@ type Config struct {
 	// AskTimeout ends the wait for an answer to can_use_tool; 0: the dialect's,
 	// which is none but for qwen.
 	AskTimeout time.Duration
-}
-
-// stateLimit is how long a state change may take. One that takes longer is
-// answered by an error and told by its context to give up.
-const stateLimit = 30 * time.Second
-
-// maxRunning is how many requests of one pool run at once.
-const maxRunning = 64
-
-// pool is requests that change no state, and run as soon as there is a place.
-type pool struct {
-	waiting []*request // for a place
-	running int
 }
 
 // Dispatcher correlates and routes control traffic. Its methods may be called
@@ -72,6 +58,7 @@ type Dispatcher struct {
 	stating bool                // a goroutine runs states
 	free    pool                // others
 	outside pool                // others that wait for the host or a server
+	held    int                 // what the requests that aren't over take, in bytes
 	closed  bool
 
 	calls calls
@@ -127,6 +114,7 @@ type request struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	done    chan struct{} // of a state change: closed when it is over
+	settled bool          // done is closed
 	again   int           // guarded by d.mu: requests that came with the same id
 	then    []streamjson.Message
 }
@@ -180,8 +168,8 @@ func (d *Dispatcher) accept(m *streamjson.ControlRequest) {
 		r.cancel()
 		return
 	}
-	if d.closed {
-		d.send(streamjson.Failure(m.RequestID, ErrClosed.Error()))
+	if err := d.admit(r); err != nil {
+		d.send(streamjson.Failure(m.RequestID, err.Error()))
 		d.mu.Unlock()
 		r.cancel()
 		return
@@ -208,118 +196,6 @@ func (d *Dispatcher) accept(m *streamjson.ControlRequest) {
 		d.start(r)
 	}
 	d.mu.Unlock()
-}
-
-// start runs a request, or files it until there is a place. d.mu is held.
-func (d *Dispatcher) start(r *request) {
-	p := &d.free
-	if r.route.lane == laneOutside {
-		p = &d.outside
-	}
-	if p.running == maxRunning {
-		p.waiting = append(p.waiting, r)
-		return
-	}
-	p.running++
-	go d.run(p, r) // ends with the last request that waits; Close waits for each request
-}
-
-// runStates runs state changes in order until none waits.
-func (d *Dispatcher) runStates() {
-	for {
-		d.mu.Lock()
-		if len(d.states) == 0 {
-			d.states, d.stating = nil, false
-			d.mu.Unlock()
-			return
-		}
-		r := d.states[0]
-		d.states[0] = nil
-		d.states = d.states[1:]
-		d.mu.Unlock()
-		r.serve()
-	}
-}
-
-// run runs r and then what waits for a place.
-func (d *Dispatcher) run(p *pool, r *request) {
-	for r != nil {
-		r.serve()
-		r = d.nextWaiting(p)
-	}
-}
-
-func (d *Dispatcher) nextWaiting(p *pool) *request {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(p.waiting) == 0 {
-		p.waiting = nil
-		p.running--
-		return nil
-	}
-	r := p.waiting[0]
-	p.waiting[0] = nil
-	p.waiting = p.waiting[1:]
-	return r
-}
-
-// serve runs the handler and sees to it that there is an answer.
-func (r *request) serve() {
-	d := r.d
-	defer d.work.Done()
-	defer r.over()
-	if !r.isPending() {
-		return // withdrawn before its turn
-	}
-	if r.route.lane == laneState {
-		defer time.AfterFunc(stateLimit, r.late).Stop()
-	}
-	payload, err := r.handle()
-	if err != nil {
-		r.answer(streamjson.Failure(r.id, err.Error()))
-		return
-	}
-	r.succeed(payload)
-}
-
-// late gives a state change up.
-func (r *request) late() {
-	r.answer(streamjson.Failure(r.id, fmt.Sprintf("%s was given up: it was not done within %s", r.subtype, stateLimit)))
-	r.cancel()
-}
-
-// over marks a request as done.
-func (r *request) over() {
-	r.cancel()
-	if r.done == nil {
-		return
-	}
-	r.d.mu.Lock()
-	if r.d.last == r {
-		r.d.last = nil
-	}
-	if r.d.opening == r {
-		r.d.opening = nil
-	}
-	r.d.mu.Unlock()
-	close(r.done)
-}
-
-func (r *request) isPending() bool {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
-	return r.d.pending[r.id] == r
-}
-
-// handle calls the handler; a panic is an error.
-func (r *request) handle() (payload any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.d.log.Error("a control request failed by a panic", "subtype", r.subtype, "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("internal error in %s: %v", r.subtype, p)
-		}
-	}()
-	return r.route.handle(r)
 }
 
 // announce adds a line to be sent right after the success response.

@@ -34,7 +34,7 @@ type Effects struct {
 type Session interface {
 	// Initialize puts what the host sent in force: all but hooks (see Hooks) and
 	// timeouts. It starts servers and doesn't wait for them. A second one replaces
-	// what the first one set. On an error nothing has changed.
+	// what it names, and adds servers. On an error nothing has changed.
 	Initialize(ctx context.Context, in *Initialize) error
 	// Describe returns the session as it is now.
 	Describe() Description
@@ -180,8 +180,11 @@ type ToolHints struct {
 
 // ServerAdmin changes the set of MCP servers.
 type ServerAdmin interface {
-	Reconnect(ctx context.Context, name string) error
-	Toggle(ctx context.Context, name string, enabled bool) error
+	// Reconnect and Toggle change the state of a server and return at once. wait
+	// returns when the server is connected, or why it is not; nil: there is
+	// nothing to wait for.
+	Reconnect(name string) (wait func(context.Context) error, err error)
+	Toggle(name string, enabled bool) (wait func(context.Context) error, err error)
 	// SetServers replaces the servers that came from hosts, by name. Errors are
 	// by the server's name.
 	SetServers(ctx context.Context, servers map[string]json.RawMessage) (added, removed []string, errs map[string]string)

@@ -165,6 +165,7 @@ type world struct {
 	fail     error
 	failAt   string        // fails what begins with it; "": fail counts for all
 	block    chan struct{} // when not nil, SetModel waits for it or ctx
+	connect  chan struct{} // when not nil, servers are connected once it is closed
 	opening  func()        // when not nil, called by Initialize
 }
 
@@ -295,9 +296,25 @@ func (w *world) Message(_ context.Context, server string, message json.RawMessag
 	return nil, nil
 }
 
-func (w *world) Reconnect(_ context.Context, name string) error { return w.note("reconnect %s", name) }
-func (w *world) Toggle(_ context.Context, name string, on bool) error {
-	return w.note("toggle %s %v", name, on)
+func (w *world) Reconnect(name string) (wait func(context.Context) error, err error) {
+	return w.connected, w.note("reconnect %s", name)
+}
+
+func (w *world) Toggle(name string, on bool) (wait func(context.Context) error, err error) {
+	return w.connected, w.note("toggle %s %v", name, on)
+}
+
+// connected waits for w.connect, if it is there.
+func (w *world) connected(ctx context.Context) error {
+	if w.connect == nil {
+		return nil
+	}
+	select {
+	case <-w.connect:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (w *world) SetServers(_ context.Context, servers map[string]json.RawMessage) (added, removed []string, errs map[string]string) {

@@ -231,10 +231,23 @@ func (c *SDKMCPController) reconnect(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.d.effects.ServerAdmin.Reconnect(r.ctx, name); err != nil {
-		return nil, err
+	return c.begun(r)(c.d.effects.ServerAdmin.Reconnect(name))
+}
+
+// begun returns what makes a payload of a change of servers that has begun: once
+// it is complete.
+func (c *SDKMCPController) begun(r *request) func(wait func(context.Context) error, err error) (any, error) {
+	return func(wait func(context.Context) error, err error) (any, error) {
+		if err != nil || wait == nil {
+			return c.d.system.plain(r), err
+		}
+		return later(func() (any, error) {
+			if err := wait(r.ctx); err != nil {
+				return nil, err
+			}
+			return c.d.system.plain(r), nil
+		}), nil
 	}
-	return c.d.system.plain(r), nil
 }
 
 func (c *SDKMCPController) toggle(r *request) (any, error) {
@@ -249,10 +262,7 @@ func (c *SDKMCPController) toggle(r *request) (any, error) {
 	if in.Enabled == nil {
 		return nil, badField("enabled", "is missing")
 	}
-	if err := c.d.effects.ServerAdmin.Toggle(r.ctx, name, *in.Enabled); err != nil {
-		return nil, err
-	}
-	return c.d.system.plain(r), nil
+	return c.begun(r)(c.d.effects.ServerAdmin.Toggle(name, *in.Enabled))
 }
 
 // SetServersResponse is the response to mcp_set_servers.

@@ -394,3 +394,63 @@ func TestAStateChangeThatHangs(t *testing.T) {
 		}
 	})
 }
+
+// TestServersConnectBesideTheLane: turning a server on takes place in order, and
+// what comes after doesn't wait until it is connected.
+func TestServersConnectBesideTheLane(t *testing.T) {
+	for _, body := range []string{`{"subtype":"mcp_toggle","serverName":"z","enabled":true}`, `{"subtype":"mcp_reconnect","serverName":"z"}`} {
+		h, w := newHost(t, native)
+		w.connect = make(chan struct{})
+		h.line(`{"type":"control_request","request_id":"server","request":` + body + `}`)
+		h.line(`{"type":"control_request","request_id":"gone","request":` + body + `}`)
+		if got := h.ask(`{"subtype":"set_permission_mode","mode":"plan"}`); strings.HasPrefix(got, "error") {
+			t.Fatal(got)
+		}
+		if done := h.d.Settled(); done != nil {
+			<-done
+		}
+		h.line(`{"type":"control_cancel_request","request_id":"gone"}`)
+		if got := h.waitResponse("gone"); !strings.Contains(got, "cancelled") {
+			t.Error(got)
+		}
+		if got := strings.Join(h.sent(), "\n"); strings.Contains(got, `"request_id":"server"`) {
+			t.Errorf("answered before it was connected: %s", got)
+		}
+		close(w.connect)
+		if got := h.waitResponse("server"); !strings.Contains(got, "success") {
+			t.Error(got)
+		}
+		if err := h.d.Close(t.Context()); err != nil || h.d.held != 0 {
+			t.Errorf("%v, %d bytes are held", err, h.d.held)
+		}
+	}
+}
+
+// TestTooMuchWaits: beyond a bound requests are refused, but for those that the
+// reader serves at once; when others are done there is room again.
+func TestTooMuchWaits(t *testing.T) {
+	h, w := newHost(t, native)
+	w.block = make(chan struct{})
+	h.line(`{"type":"control_request","request_id":"first","request":{"subtype":"set_model","model":"one"}}`)
+	h.d.mu.Lock()
+	h.d.held += maxHeld - requestCost - 100 // of others
+	h.d.mu.Unlock()
+	for _, body := range []string{`{"subtype":"set_permission_mode","mode":"plan"}`, `{"subtype":"supported_commands"}`, `{"subtype":"mcp_server_status"}`} {
+		if got := h.ask(body); !strings.Contains(got, "256 MiB") {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+	if got := h.ask(`{"subtype":"interrupt"}`); strings.HasPrefix(got, "error") {
+		t.Error(got)
+	}
+	h.d.mu.Lock()
+	h.d.held -= maxHeld - requestCost - 100
+	h.d.mu.Unlock()
+	close(w.block)
+	if got := h.ask(`{"subtype":"set_permission_mode","mode":"plan"}`); strings.HasPrefix(got, "error") {
+		t.Error(got)
+	}
+	if err := h.d.Close(t.Context()); err != nil || h.d.held != 0 {
+		t.Errorf("%v, %d bytes are held", err, h.d.held)
+	}
+}

@@ -13,7 +13,7 @@ type lane int
 
 const (
 	laneNow     lane = iota // by the reader, at once
-	laneState               // in order of arrival
+	laneState               // in order of arrival; what they wait for afterwards keeps no other waiting
 	laneFree                // concurrently
 	laneOutside             // the same, but they may wait long for the host or a server, and keep no other waiting
 )
@@ -97,7 +97,7 @@ func (d *Dispatcher) findOther(subtype string) route {
 	case "mcp_set_servers":
 		return route{laneState, d.mcp.setServers}
 	case "mcp_reconnect":
-		return route{laneOutside, d.mcp.reconnect}
+		return route{laneState, d.mcp.reconnect}
 	case "mcp_toggle":
 		return route{laneState, d.mcp.toggle}
 	case "mcp_server_status":

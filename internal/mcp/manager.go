@@ -400,22 +400,23 @@ func (e *UnknownServerError) Error() string {
 	return fmt.Sprintf("there is no MCP server %q; there are: %s", e.Name, strings.Join(e.Known, ", "))
 }
 
-// Reconnect closes the connection of a server and makes a new one. It returns
-// when that has worked, or why it has not.
-func (m *Manager) Reconnect(ctx context.Context, name string) error {
+// Reconnect begins to connect to a server anew, whatever its state. wait returns
+// when it is connected, or an error when it isn't or ctx ends; nil: err says why
+// nothing was begun.
+func (m *Manager) Reconnect(name string) (wait func(context.Context) error, err error) {
 	s, err := m.find(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return m.restart(ctx, s)
+	return m.restart(s)
 }
 
-// Toggle turns a server off, its tools gone, or on again. Turning on returns as
-// Reconnect does.
-func (m *Manager) Toggle(ctx context.Context, name string, enabled bool) error {
+// Toggle turns a server off, its tools gone, or on again, as Reconnect does; wait
+// is nil when there is nothing to wait for.
+func (m *Manager) Toggle(name string, enabled bool) (wait func(context.Context) error, err error) {
 	s, err := m.find(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m.mu.Lock()
 	off := s.state == Disabled
@@ -424,40 +425,39 @@ func (m *Manager) Toggle(ctx context.Context, name string, enabled bool) error {
 		s.set(Disabled, "")
 	}
 	m.mu.Unlock()
-	if !enabled {
-		if !off {
-			m.publish()
-			m.tell(name, Disabled)
-		}
-		return nil
+	switch {
+	case enabled && off:
+		return m.restart(s)
+	case !enabled && !off:
+		m.publish()
+		m.tell(name, Disabled)
 	}
-	if !off {
-		return nil
-	}
-	return m.restart(ctx, s)
+	return nil, nil
 }
 
 // restart replaces a server by a new one of its configuration.
-func (m *Manager) restart(ctx context.Context, old *server) error {
+func (m *Manager) restart(old *server) (wait func(context.Context) error, err error) {
 	if old.bad != nil {
-		return old.bad
+		return nil, old.bad
 	}
+	name := old.cfg.Name
 	s := &server{m: m, cfg: old.cfg, scope: old.scope, state: Connecting, refresh: make(chan struct{}, 1)}
 	m.mu.Lock()
-	if m.closed || m.servers[old.cfg.Name] != old {
+	if m.closed || m.servers[name] != old {
 		m.mu.Unlock()
-		return fmt.Errorf("MCP server %q is gone or has been replaced meanwhile", old.cfg.Name)
+		return nil, fmt.Errorf("MCP server %q is gone or has been replaced meanwhile", name)
 	}
 	old.retire()
-	m.servers[old.cfg.Name] = s
+	m.servers[name] = s
 	s.start()
 	m.mu.Unlock()
 	m.publish()
-	state, why := m.await(ctx, s)
-	if state != Connected {
-		return fmt.Errorf("MCP server %q: %s: %s", old.cfg.Name, state, why)
-	}
-	return nil
+	return func(ctx context.Context) error {
+		if state, why := m.await(ctx, s); state != Connected {
+			return fmt.Errorf("MCP server %q: %s: %s", name, state, why)
+		}
+		return nil
+	}, nil
 }
 
 // Names returns the names of the servers in the order in which they came.

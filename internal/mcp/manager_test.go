@@ -208,20 +208,20 @@ func TestServerOverStdio(t *testing.T) {
 		t.Error("more failed")
 	}
 	r.until("the new tool is there", func() bool { return r.has("mcp__ca_lc__extra") })
-	if err := r.Toggle(ctx, "ca lc", false); err != nil {
+	if err := complete(ctx)(r.Toggle("ca lc", false)); err != nil {
 		t.Fatal(err)
 	}
 	r.until("the tools are gone", func() bool { return len(r.tools) == 0 })
 	if st := r.status("ca lc"); st.State != Disabled {
 		t.Errorf("state %s", st.State)
 	}
-	if err := r.Toggle(ctx, "ca lc", true); err != nil || !r.has("mcp__ca_lc__add") {
+	if err := complete(ctx)(r.Toggle("ca lc", true)); err != nil || !r.has("mcp__ca_lc__add") {
 		t.Errorf("on again: %v", err)
 	}
-	if err := r.Reconnect(ctx, "ca lc"); err != nil {
+	if err := complete(ctx)(r.Reconnect("ca lc")); err != nil {
 		t.Error(err)
 	}
-	if err := r.Reconnect(ctx, "other"); err == nil || !strings.Contains(err.Error(), `"other"`) {
+	if err := complete(ctx)(r.Reconnect("other")); err == nil || !strings.Contains(err.Error(), `"other"`) {
 		t.Errorf("unknown server: %v", err)
 	}
 }
@@ -422,7 +422,7 @@ func TestServerThatKeepsDyingIsGivenUp(t *testing.T) {
 	if err := os.Remove(leave); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Reconnect(context.Background(), "s"); err != nil {
+	if err := complete(context.Background())(r.Reconnect("s")); err != nil {
 		t.Error(err)
 	}
 }
@@ -641,5 +641,15 @@ func TestFromHostIsForwarded(t *testing.T) {
 	}
 	if _, err := r.FromHost(ctx, "none", json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err == nil || !strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// complete waits until a change of a server is done.
+func complete(ctx context.Context) func(wait func(context.Context) error, err error) error {
+	return func(wait func(context.Context) error, err error) error {
+		if err != nil || wait == nil {
+			return err
+		}
+		return wait(ctx)
 	}
 }

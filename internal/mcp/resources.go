@@ -187,7 +187,7 @@ func (t *readResource) Run(ctx context.Context, call *tools.Call) tools.Result {
 		in.Server = in.ServerName
 	}
 	if in.Server == "" || strings.TrimSpace(in.URI) == "" {
-		return tools.Fail("read_mcp_resource: it needs \"server\" and \"uri\"; list_mcp_resources lists them.")
+		return tools.Fail("\"server\" and \"uri\" are needed; the list of resources has them.")
 	}
 	contents, blocks, err := t.m.ReadResource(ctx, in.Server, in.URI)
 	if err != nil {

@@ -88,7 +88,7 @@ func linkText(c *sdk.ResourceLink) string {
 			text += "; " + more
 		}
 	}
-	return clip(text, 2000) + "; read_mcp_resource reads it]"
+	return clip(text, 2000) + "; it can be read as a resource]"
 }
 
 // data makes a block of binary data: images and PDF that models take, a note of

@@ -127,7 +127,7 @@ func TestServerInsideTheHost(t *testing.T) {
 	if !r.Trusted("calc") || r.Trusted("none") {
 		t.Error("trust")
 	}
-	if err := r.Reconnect(context.Background(), "calc"); err != nil {
+	if err := complete(context.Background())(r.Reconnect("calc")); err != nil {
 		t.Error(err)
 	}
 	if h.twice != nil {
