@@ -339,7 +339,7 @@ func TestServersAreHeldBack(t *testing.T) {
 				return c
 			}
 			r.Add("", held("a"), held("off"), held("gone"), held("replaced"), held("again"))
-			if err := r.Toggle(t.Context(), "off", false); err != nil {
+			if err := complete(t.Context())(r.Toggle("off", false)); err != nil {
 				t.Fatal(err)
 			}
 			r.Remove("gone")
@@ -349,7 +349,7 @@ func TestServersAreHeldBack(t *testing.T) {
 			if got := runs.list(); len(got) > 0 || r.status("a").State != Connecting {
 				t.Errorf("started: %q, state %s", got, r.status("a").State)
 			}
-			if err := r.Reconnect(t.Context(), "again"); err != nil { // whoever wants one now gets it
+			if err := complete(t.Context())(r.Reconnect("again")); err != nil { // whoever wants one now gets it
 				t.Fatal(err)
 			}
 			if got := runs.list(); !slices.Equal(got, []string{"again"}) {
