@@ -34,14 +34,25 @@ func (w *wiring) buildCommands(context.Context) error {
 	w.files = tools.NewFileNames(w.toolset.roots)
 	w.closers = append(w.closers, w.files.Close)
 	w.commands = command.New(command.Env{
-		Dialect: string(w.o.host.dialect),
-		Models:  e, Modes: e, Rules: e, Conversation: e, Compactor: e, Context: e, Usage: e, Servers: e,
+		Dialect: string(w.o.host.dialect), Disabled: w.disabledCommands(),
+		Models: e, Modes: e, Rules: e, Conversation: e, Compactor: e, Context: e, Usage: e, Servers: e,
 		Agents: agentItems{w}, Tools: toolItems{w}, Hooks: e, Status: statusItems{w}, Transcript: e, Files: e, Shell: e,
 	})
 	for _, p := range w.commands.Load(w.commandFolders()) {
 		w.warn(p.String())
 	}
 	return nil
+}
+
+// disabledCommands are those that a host of qwen's switches off.
+func (w *wiring) disabledCommands() []string {
+	var out []string
+	if w.o.hostedBy(streamjson.Qwen) {
+		for name := range strings.SplitSeq(w.cio.Getenv("QWEN_DISABLED_SLASH_COMMANDS"), ",") {
+			out = append(out, strings.TrimPrefix(strings.TrimSpace(name), "/"))
+		}
+	}
+	return out
 }
 
 func (w *wiring) commandFolders() []command.Folder {

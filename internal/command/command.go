@@ -157,7 +157,7 @@ func (r *Registry) Remove(drop func(Command) bool) {
 
 // index gives out the names. mu is held.
 func (r *Registry) index() {
-	ordered := slices.Clone(r.commands)
+	ordered := slices.DeleteFunc(slices.Clone(r.commands), r.disabled)
 	slices.SortStableFunc(ordered, func(a, b Command) int { return rank[b.Source] - rank[a.Source] })
 	r.byName = make(map[string]Command, len(ordered))
 	for _, c := range ordered {
@@ -175,6 +175,13 @@ func (r *Registry) index() {
 			}
 		}
 	}
+}
+
+// disabled reports whether a command, by its name or another, must not be there.
+func (r *Registry) disabled(c Command) bool {
+	return slices.ContainsFunc(r.env.Disabled, func(name string) bool {
+		return strings.EqualFold(name, c.Name) || slices.ContainsFunc(c.Aliases, func(a string) bool { return strings.EqualFold(name, a) })
+	})
 }
 
 // claim gives c a name that is free.

@@ -185,3 +185,20 @@ func TestHints(t *testing.T) {
 		}
 	}
 }
+
+func TestDisabledCommandsAreNotThere(t *testing.T) {
+	t.Parallel()
+	r := New(Env{Disabled: []string{"INIT", "", "mine"}})
+	mine := Command{Name: "mine", Source: User, Run: func(context.Context, string) (Expansion, error) { return Expansion{}, nil }}
+	if err := r.Add(mine); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"init", "mine", "user:mine"} {
+		if _, ok := r.Lookup(name); ok {
+			t.Errorf("/%s is there", name)
+		}
+	}
+	if _, ok := r.Lookup("summary"); !ok {
+		t.Error("/summary is not there")
+	}
+}

@@ -12,6 +12,9 @@ type Env struct {
 	// Dialect chooses between names that hosts expect: with "claude" it is
 	// compact, else compress; the other one is an alias.
 	Dialect string
+	// Disabled are names of commands that there are not, whatever their source
+	// and the case of letters.
+	Disabled []string
 
 	Models       Models
 	Modes        Modes

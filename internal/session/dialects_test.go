@@ -234,6 +234,17 @@ func TestQwenResults(t *testing.T) {
 	}
 }
 
+func TestQwenTellsOnceThatNothingIsKept(t *testing.T) {
+	t.Parallel()
+	out := &sink{}
+	q := &Qwen{Facts: qwenFacts(0, 0, 0), Out: out}
+	ended := &agent.TurnEnded{Result: agent.Result{Subtype: agent.Success, Unsaved: true}}
+	got := project(t, q, out, agent.Origin{}, ended, ended)
+	if len(got) != 3 || got[0]["subtype"] != "session_recording_degraded" || got[0]["data"].(map[string]any)["reason"] != "write_failed" || got[2]["type"] != "result" {
+		t.Errorf("frames = %v", got)
+	}
+}
+
 func TestQwenFailedCommandsSaySo(t *testing.T) {
 	t.Parallel()
 	out := &sink{}

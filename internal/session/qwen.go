@@ -26,6 +26,7 @@ type Qwen struct {
 	denials []qwenDenial           // of the whole session
 	delta   streamjson.StreamDelta
 	begun   bool // the turn has its init
+	unkept  bool // that the transcript can't be written is told
 }
 
 // qwenAnswer is one answer of a model in the making.
@@ -390,6 +391,10 @@ func (q *Qwen) turnEnded(from agent.Origin, e *agent.TurnEnded) {
 		q.assistant(from, streamjson.NewUUID(), q.model, []any{qwenText{"text", out.Error.Message}}, nil)
 	}
 	q.begun = false
+	if e.Result.Unsaved && !q.unkept {
+		q.unkept = true
+		q.system("session_recording_degraded", qwenUnkept{q.Facts.SessionID, "write_failed", "The transcript of this session can't be written; it goes on without."})
+	}
 	q.frame("result", out)
 }
 

@@ -137,6 +137,11 @@ type (
 		Status int    `json:"statusCode"`
 		Index  int    `json:"fallbackIndex"`
 	}
+	qwenUnkept struct {
+		SessionID string `json:"session_id"`
+		Reason    string `json:"reason"`
+		Message   string `json:"message"`
+	}
 	qwenDenial struct {
 		ToolName  string          `json:"tool_name"`
 		ToolUseID string          `json:"tool_use_id"`

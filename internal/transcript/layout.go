@@ -21,19 +21,21 @@ const (
 )
 
 // Dir returns the folder of a layout that has one of its own: that of
-// CLAUDE_CONFIG_DIR or ~/.claude, of QWEN_HOME or ~/.qwen. It is "" for the
-// native layout, and without a home.
+// CLAUDE_CONFIG_DIR or ~/.claude, of QWEN_RUNTIME_DIR, QWEN_HOME or ~/.qwen. It
+// is "" for the native layout, and without a home. Relative paths don't count.
 func (l Layout) Dir(getenv func(string) string, home string) string {
-	variable, folder := "CLAUDE_CONFIG_DIR", ".claude"
+	variables, folder := []string{"CLAUDE_CONFIG_DIR"}, ".claude"
 	switch l {
 	case Claude:
 	case Qwen:
-		variable, folder = "QWEN_HOME", ".qwen"
+		variables, folder = []string{"QWEN_RUNTIME_DIR", "QWEN_HOME"}, ".qwen"
 	default:
 		return ""
 	}
-	if dir := getenv(variable); filepath.IsAbs(dir) {
-		return filepath.Clean(dir)
+	for _, name := range variables {
+		if dir := getenv(name); filepath.IsAbs(dir) {
+			return filepath.Clean(dir)
+		}
 	}
 	if home == "" {
 		return ""

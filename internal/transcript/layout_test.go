@@ -40,6 +40,10 @@ func TestPathsOfLayouts(t *testing.T) {
 		{Claude.Dir(none, "/h"), "/h/.claude"},
 		{Claude.Dir(func(k string) string { return map[string]string{"CLAUDE_CONFIG_DIR": "/c"}[k] }, "/h"), "/c"},
 		{Qwen.Dir(func(k string) string { return map[string]string{"QWEN_HOME": "/q/"}[k] }, "/h"), "/q"},
+		{Qwen.Dir(func(k string) string {
+			return map[string]string{"QWEN_HOME": "/q/", "QWEN_RUNTIME_DIR": "/r"}[k]
+		}, "/h"), "/r"},
+		{Qwen.Dir(func(k string) string { return map[string]string{"QWEN_RUNTIME_DIR": "r"}[k] }, "/h"), "/h/.qwen"},
 		{Qwen.Dir(none, ""), ""},
 		{Native.Dir(none, "/h"), ""},
 		{Claude.Path("/c", "/no/such_dir", "s"), "/c/projects/-no-such-dir/s.jsonl"},
