@@ -128,7 +128,7 @@ func (p *PermissionController) updates(q policy.ToolPermission) []policy.Update 
 		}
 		out = append(out, policy.Update{Type: policy.UpdateAddRules, Rules: []policy.Rule{rule}, Behavior: policy.Allow, Destination: policy.ToLocal})
 	}
-	if q.Class == policy.ClassEdit {
+	if q.Class == policy.ClassEdit || q.Class == policy.ClassPlan {
 		out = append(out, policy.Update{Type: policy.UpdateSetMode, Mode: policy.Mode(modeName(streamjson.Claude, policy.ModeAutoEdit)), Destination: policy.ToSession})
 	}
 	return out

@@ -550,6 +550,9 @@ func (r *rules) allowed(s *subject) *Rule {
 	if found != nil && found.Behavior == Allow && !r.leaves(s, found) {
 		return found
 	}
+	if s.f.Class == ClassPlan {
+		return nil // each plan is the user's to approve
+	}
 	found = nil
 	r.allow.each(s, func(rule *Rule) bool {
 		if rule.permits(s) && !r.leaves(s, rule) {

@@ -12,6 +12,16 @@ func TestThePlanIsPutToTheUserInPlanMode(t *testing.T) {
 	if d := e.Decide(f); d.Behavior != Ask {
 		t.Errorf("exit_plan_mode: %+v", d)
 	}
+	rule, err := ParseRule("ExitPlanMode", Allow, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := NewEngine([]Rule{rule}).Decide(f); d.Behavior != Ask {
+		t.Errorf("exit_plan_mode, allowed by a rule: %+v", d)
+	}
+	if always := e.Always(f); always != nil {
+		t.Errorf("the rule %q is offered, and would approve plans that nobody has seen", always.Text)
+	}
 	f.Tool, f.Class = "write_file", ClassEdit
 	if d := e.Decide(f); d.Behavior != Deny {
 		t.Errorf("write_file: %+v", d)

@@ -99,7 +99,7 @@ func TestSuggestionsByClass(t *testing.T) {
 	}{
 		{shellCall("npm test"), "allow/Allow Command/Execute: npm test/Bash(npm test) deny/Deny/Block this command execution/", ""},
 		{callOf("write_file", ClassEdit, `{"file_path":"src/a.txt"}`), "allow/Allow Edit/Edit file: a.txt/Edit(/src/a.txt) deny/Deny/Block this file edit/ modify/Review Changes/Review the proposed changes before applying/", ""},
-		{callOf("exit_plan_mode", ClassPlan, `{}`), "allow/Approve Plan/Execute the proposed plan/exit_plan_mode deny/Reject Plan/Do not execute this plan/", ""},
+		{callOf("exit_plan_mode", ClassPlan, `{}`), "allow/Approve Plan/Execute the proposed plan/ deny/Reject Plan/Do not execute this plan/", ""},
 		{callOf("mcp__srv__add", ClassMCP, `{}`), "allow/Allow MCP Call/srv: add/mcp__srv__add deny/Deny/Block this MCP server call/", ""},
 		{callOf("web_fetch", ClassFetch, `{"url":"http://example.com/"}`), "allow/Allow Info Request/http://example.com//WebFetch(domain:example.com) deny/Deny/Block this information request/ modify/Milder/Fetch it over https/", `{"url":"https://example.com/"}`},
 		{callOf("x", ClassOther, `{}`), "allow/Allow/Allow x operation/x deny/Deny/Block x operation/", ""},
