@@ -80,7 +80,7 @@ func Payloads() []Payload {
 		{Subtype: "set_effort", Notes: []string{"`effort`: a text."}, Does: "Sets how hard the model thinks: low, medium, high, xhigh or max.", Request: SetEffortRequest{}, Response: SetEffortResponse{}, Needs: []string{"effort"}},
 		{Subtype: "set_max_thinking_tokens", Does: "Limits the tokens of the model's thinking; null is the default.", Request: SetThinkingRequest{}, Response: Done{}},
 		{Subtype: "set_model", Notes: []string{"`model`: a text or null."}, Does: "Changes the model from the next request on; null is the default one (in the qwen dialect an error). On an error the old one stays.", Request: SetModelRequest{}, Response: SetModelResponse{}},
-		{Subtype: "set_permission_mode", Notes: []string{"`mode`: a text: default, plan, auto-edit or yolo, or an alias of these."}, Does: "Sets the permission mode, also for calls that wait to be judged.", Request: SetModeRequest{}, Response: SetModeResponse{}, Needs: []string{"mode"}},
+		{Subtype: "set_permission_mode", Notes: []string{"`mode`: a text: default, plan, auto-edit, yolo or dont-ask, or an alias of these."}, Does: "Sets the permission mode, also for calls that wait to be judged.", Request: SetModeRequest{}, Response: SetModeResponse{}, Needs: []string{"mode"}},
 		{Subtype: "stop_task", Does: "Stops what runs in the background.", Request: StopTaskRequest{}, Response: Done{}, Needs: []string{"task_id"}},
 		{Subtype: "supported_commands", Does: "Lists the slash commands.", Response: CommandsResponse{}},
 
