@@ -154,37 +154,6 @@ func (h *userHost) end(want int) []testkit.Frame {
 	return h.frames()
 }
 
-// count is the number of frames that want accepts.
-func count(list []testkit.Frame, want func(testkit.Frame) bool) int {
-	n := 0
-	for _, f := range list {
-		if want(f) {
-			n++
-		}
-	}
-	return n
-}
-
-// requestsOf are the program's requests with this subtype.
-func requestsOf(list []testkit.Frame, subtype string) int {
-	return count(list, func(f testkit.Frame) bool {
-		return f.Kind() == "control_request" && f.String("request.subtype") == subtype
-	})
-}
-
-// resultOf is the answer to the one tool call that has this id, if there is one.
-func resultOf(list []testkit.Frame, id string) (toolResult, bool) {
-	for _, f := range list {
-		for _, b := range content(f) {
-			if b["type"] == "tool_result" && b["tool_use_id"] == id {
-				raw, _ := json.Marshal(b["content"])
-				return toolResult{string(raw), b["is_error"] == true}, true
-			}
-		}
-	}
-	return toolResult{}, false
-}
-
 var sdkDialects = []string{"native", "claude", "qwen"}
 
 // eachDialect runs f side by side in every dialect of hosts.
