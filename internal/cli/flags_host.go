@@ -179,6 +179,9 @@ func (o *options) hosted() bool {
 	return o.inputFormat == formatStreamJSON && (o.host.dialect == streamjson.Claude || o.host.dialect == streamjson.Qwen)
 }
 
+// hostedBy reports whether an SDK of that dialect started us.
+func (o *options) hostedBy(d streamjson.Dialect) bool { return o.hosted() && o.host.dialect == d }
+
 // skippedLayers are the layers of settings files that don't count.
 func (o *options) skippedLayers() []settings.Layer {
 	var out []settings.Layer

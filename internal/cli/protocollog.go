@@ -85,14 +85,14 @@ type keptInput struct {
 
 func (k *keptInput) Read(b []byte) (int, error) {
 	n, err := k.src.Read(b)
-	k.rest = append(k.rest, b[:n]...)
-	for {
-		line, rest, found := bytes.Cut(k.rest, []byte("\n"))
-		if !found {
-			break
+	for came, whole := b[:n], true; whole; {
+		var line []byte
+		line, came, whole = bytes.Cut(came, []byte("\n"))
+		k.rest = append(k.rest, line...)
+		if whole {
+			k.log.keep("in", k.rest)
+			k.rest = k.rest[:0]
 		}
-		k.log.keep("in", line)
-		k.rest = append([]byte(nil), rest...)
 	}
 	if err != nil && len(k.rest) > 0 {
 		k.log.keep("in", k.rest)

@@ -279,9 +279,6 @@ func (h *host) SetServers(_ context.Context, servers map[string]json.RawMessage)
 		return nil, nil, errs
 	}
 	for _, c := range set.list {
-		if c.Type == mcp.TypeSDK {
-			h.disp.SDKMCP().Register(c.Name)
-		}
 		h.w.distrust(c)
 	}
 	res := h.w.servers.Set(set.list, set.bad)

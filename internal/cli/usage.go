@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentcli/agent/internal/control"
 	"github.com/agentcli/agent/internal/session"
-	"github.com/agentcli/agent/internal/streamjson"
 	"github.com/agentcli/agent/internal/tools"
 )
 
@@ -137,6 +136,3 @@ func (h *host) Hints(ctx context.Context, prefix string, limit int) []control.Co
 	}
 	return out
 }
-
-// hostedBy reports whether an SDK of that dialect started us.
-func (o *options) hostedBy(d streamjson.Dialect) bool { return o.hosted() && o.host.dialect == d }

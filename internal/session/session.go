@@ -16,7 +16,7 @@ import (
 	"github.com/agentcli/agent/internal/streamjson"
 )
 
-// Config is what a Session is made of.
+// Config is what a Session is made of. Fields without a note are needed.
 type Config struct {
 	Conversation *agent.Conversation
 	Projector    Projector
