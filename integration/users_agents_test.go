@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -111,6 +112,44 @@ func TestUsersRow21_SuccessMeansThatTheObjectFits(t *testing.T) {
 			n, has := r.Get("structured_output.n")
 			if fits := misses < 5; fits != (r.String("subtype") == "success") || fits != (has && n == 7.0) || fits != (exit.Code == 0) {
 				t.Errorf("exit code %d, %v", exit.Code, r)
+			}
+		})
+	}
+}
+
+// TestWhatASubagentHasReadItsCallerHasNot: an edit builds on what the agent that
+// makes it has seen, and on nothing that another one has.
+func TestWhatASubagentHasReadItsCallerHasNot(t *testing.T) {
+	t.Parallel()
+	edit := `{"tool": "edit", "input": {"file_path": "a.txt", "old_string": "one", "new_string": "two"}}`
+	for name, test := range map[string]struct {
+		steps string
+		want  string
+	}{
+		"the caller edits": {`{"emit": [{"tool": "agent", "input": {"description": "look", "prompt": "please", "subagent_type": "worker"}}]}
+{"emit": [{"tool": "read_file", "input": {"file_path": "a.txt"}}]}
+{"emit": [{"text": "It says one."}]}
+{"emit": [` + edit + `]}
+{"use": "always", "emit": [{"text": "{{last_tool_result}}"}]}`, "one"},
+		"the sub-agent edits": {`{"emit": [{"tool": "read_file", "input": {"file_path": "a.txt"}}]}
+{"emit": [{"tool": "agent", "input": {"description": "edit", "prompt": "please", "subagent_type": "worker"}}]}
+{"emit": [` + edit + `]}
+{"use": "always", "emit": [{"text": "{{last_tool_result}}"}]}`, "one"},
+		"it reads, and edits": {`{"emit": [{"tool": "agent", "input": {"description": "edit", "prompt": "please", "subagent_type": "worker"}}]}
+{"emit": [{"tool": "read_file", "input": {"file_path": "a.txt"}}]}
+{"emit": [` + edit + `]}
+{"use": "always", "emit": [{"text": "{{last_tool_result}}"}]}`, "two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			path := p.write("a.txt", "one\n")
+			proc, exit := p.run(testkit.Spec{Args: []string{
+				"-pgo", "--permission-mode=yolo", p.scripted(test.steps), "--agents", `{"worker":{"description":"works","prompt":"You work."}}`,
+			}})
+			data, err := os.ReadFile(path)
+			if err != nil || exit.Code != 0 || strings.TrimSpace(string(data)) != test.want {
+				t.Errorf("%v, exit code %d, the file is %q, want %q: %s%s", err, exit.Code, data, test.want, proc.Output(), proc.Stderr())
 			}
 		})
 	}

@@ -145,6 +145,10 @@ type Config struct {
 	// these tools, sub-agents' included; it is asked before each request, so that
 	// a text that stays the same keeps what providers cache. nil: nothing.
 	SystemNotes func(*tools.Registry) string
+	// OwnTools makes anew the tools that keep account of one conversation, such as
+	// what it has read: a sub-agent gets them in the place of its caller's. nil:
+	// it shares those.
+	OwnTools func() []tools.Tool
 	// SubTranscript opens the transcript of a sub-agent; nil: none is kept.
 	SubTranscript func(SubagentMeta) (SubTranscript, error)
 }

@@ -199,8 +199,12 @@ func (s *subagent) tools() *tools.Registry {
 		}
 		return s.def.Offers(spec)
 	})
-	if _, ok := kept.Lookup("todo_write"); ok {
-		kept.Add(tools.NewTodoWrite(new(tools.TodoList))) // a list of its own
+	if own := s.parent.c.cfg.OwnTools; own != nil {
+		for _, tool := range own() {
+			if _, ok := kept.Lookup(tool.Spec().Name); ok {
+				kept.Add(tool)
+			}
+		}
 	}
 	return kept
 }

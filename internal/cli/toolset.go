@@ -36,16 +36,24 @@ func (w *wiring) newToolset() (*toolset, error) {
 	}
 	t := &toolset{roots: roots}
 	w.place = w.findPlace(roots)
-	list := tools.NewFileTools(tools.FileConfig{Roots: roots, State: tools.NewFileState(), Hidden: w.hides, Names: w.names})
-	list = append(list, w.newShell(t)...)
-	list = append(list, w.newFetch(), tools.NewTodoWrite(new(tools.TodoList)), tools.NewAskUser(w.asker))
-	t.all = tools.NewRegistry(list...)
+	files, todo := w.newFileTools(roots), tools.NewTodoWrite(new(tools.TodoList))
+	t.all = tools.NewRegistry(slices.Concat(files, w.newShell(t), []tools.Tool{w.newFetch(), todo, tools.NewAskUser(w.asker)})...)
 	if err := w.chooseTools(t.all); err != nil {
 		t.close()
 		return nil, err
 	}
 	t.registry = t.all.Filter(w.wanted)
 	return t, nil
+}
+
+// newFileTools makes the file tools of one conversation, which has read nothing.
+func (w *wiring) newFileTools(roots *tools.Roots) []tools.Tool {
+	return tools.NewFileTools(tools.FileConfig{Roots: roots, State: tools.NewFileState(), Hidden: w.hides, Names: w.names})
+}
+
+// ownTools are the tools of which each conversation has its own.
+func (w *wiring) ownTools() []tools.Tool {
+	return append(w.newFileTools(w.toolset.roots), tools.NewTodoWrite(new(tools.TodoList)))
 }
 
 func (w *wiring) newShell(t *toolset) []tools.Tool {

@@ -345,7 +345,7 @@ func (w *wiring) agentConfig(check *checkers) agent.Config {
 		MaxTurns: w.set.Int(settings.MaxTurns), MaxBudgetUSD: w.o.maxBudget, FailOnDenial: w.o.onDeny == "fail",
 		ThinkingBudget: w.o.thinkingBudget(), Effort: model.Effort(w.o.effort), Fallback: w.o.fallback,
 		Expand: w.expand, Prepare: w.waitForServers, Hooks: w.hooks, HookEvents: w.o.hookEvents,
-		Tasks: w.toolset.tasks, MaxDepth: w.o.maxDepth, WaitForTasks: w.o.host.dialect == streamjson.Qwen, SubSystem: w.subSystem, SystemNotes: w.serverNotes,
+		Tasks: w.toolset.tasks, MaxDepth: w.o.maxDepth, WaitForTasks: w.o.host.dialect == streamjson.Qwen, SubSystem: w.subSystem, OwnTools: w.ownTools, SystemNotes: w.serverNotes,
 		Log: w.log, Spill: w.spill.keep, MaxServerText: w.limits.serverText,
 	}
 	if w.host != nil {
