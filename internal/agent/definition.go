@@ -97,25 +97,6 @@ const explorePrompt = `You are a sub-agent that finds things in a code base: ano
 
 Search broadly first, then read what matters; make several searches at once. End with the answer: the paths, with line numbers, and what is there, in few words. Say what you did not find, and where you looked.`
 
-// MergeDefinitions joins lists of definitions: the highest level counts, and
-// within one level the last. They come sorted by level and name.
-func MergeDefinitions(lists ...[]Definition) []Definition {
-	byName := map[string]Definition{}
-	for _, d := range slices.Concat(lists...) {
-		if old, ok := byName[d.Name]; !ok || d.Level >= old.Level {
-			byName[d.Name] = d
-		}
-	}
-	merged := make([]Definition, 0, len(byName))
-	for _, d := range byName {
-		merged = append(merged, d)
-	}
-	slices.SortFunc(merged, func(a, b Definition) int {
-		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Name, b.Name))
-	})
-	return merged
-}
-
 // ParseDefinitions reads the agents of an initialize request: a list of objects
 // with a name, or an object by name. Nothing and null are none. Unknown keys
 // are ignored; an error names the agent and the field, and then nothing is

@@ -128,13 +128,14 @@ func TestDefinitionsOfFiles(t *testing.T) {
 		}
 	}
 	got, problems := LoadDefinitions([]Folder{{user, LevelUser}, {filepath.Join(dir, "missing"), LevelUser}, {project, LevelProject}}, readSome)
-	want := []Definition{
-		{Name: "named-by-file", Description: "d", Prompt: "P", Level: LevelUser, FilePath: filepath.Join(user, "named-by-file.md")},
+	want := []Definition{ // in the order of the folders
 		{Name: "secret", Prompt: "key", Level: LevelUser, FilePath: filepath.Join(user, "link.md")},
+		{Name: "named-by-file", Description: "d", Prompt: "P", Level: LevelUser, FilePath: filepath.Join(user, "named-by-file.md")},
+		{Name: "reviewer", Prompt: "The user's.", Level: LevelUser, FilePath: filepath.Join(user, "r.md")},
 		{Name: "reviewer", Description: "Reviews: use it after changes", Prompt: "You review.", Tools: []string{"Read", "Grep"},
 			PermissionMode: policy.ModeYolo, MaxTurns: 7, Level: LevelProject, FilePath: filepath.Join(project, "r.md")},
 	}
-	if diff := cmp.Diff(want, MergeDefinitions(got)); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	if text := fmt.Sprint(problems); len(problems) != 2 || !strings.Contains(text, "broken.md is left out") || !strings.Contains(text, "plain.md is left out") {
@@ -166,19 +167,6 @@ func readSome(path string, most int64) ([]byte, error) {
 		return nil, errors.New("too large")
 	}
 	return data, err
-}
-
-func TestAHigherLevelReplaces(t *testing.T) {
-	t.Parallel()
-	got := MergeDefinitions([]Definition{{Name: "a", Level: LevelSession}, {Name: "b", Level: LevelUser}}, BuiltinDefinitions(),
-		[]Definition{{Name: "a", Level: LevelProject}, {Name: General, Level: LevelUser}})
-	var story []string
-	for _, d := range got {
-		story = append(story, d.Level.String()+" "+d.Name)
-	}
-	if diff := cmp.Diff([]string{"builtin explore", "user b", "user " + General, "session a"}, story); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func FuzzParseDefinitions(f *testing.F) {

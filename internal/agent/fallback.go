@@ -62,7 +62,7 @@ func (t *turn) fallback(ctx context.Context, failed Model, err error) (Model, bo
 // overBudget returns the turn's result when the conversation has cost what it
 // may.
 func (t *turn) overBudget() (Result, bool) {
-	limit, spent := t.c.root().tuned().budgetUSD, t.c.spent()
+	limit, spent := t.c.cfg.MaxBudgetUSD, t.c.spent()
 	if limit <= 0 || spent < limit {
 		return Result{}, false
 	}

@@ -18,7 +18,6 @@ type tuning struct {
 	thinking  int
 	effort    model.Effort
 	maxTurns  int
-	budgetUSD float64
 	facts     policy.Facts
 	schema    *outputSchema // nil: answers are free
 }
@@ -26,7 +25,7 @@ type tuning struct {
 func newTuning(cfg *Config) tuning {
 	return tuning{
 		sessionID: cfg.SessionID, model: cfg.Model, mode: cfg.Mode, unplanned: policy.ModeDefault, system: cfg.System,
-		thinking: cfg.ThinkingBudget, effort: cfg.Effort, maxTurns: cfg.MaxTurns, budgetUSD: cfg.MaxBudgetUSD, facts: cfg.Facts,
+		thinking: cfg.ThinkingBudget, effort: cfg.Effort, maxTurns: cfg.MaxTurns, facts: cfg.Facts,
 	}
 }
 
@@ -114,14 +113,6 @@ func (c *Conversation) SetEffort(e model.Effort) (applied bool) {
 
 // Effort returns how hard the model shall think, "" for its default.
 func (c *Conversation) Effort() model.Effort { return c.tuned().effort }
-
-// SetMaxTurns limits the model round trips of each turn that begins from now
-// on; 0 is no limit.
-func (c *Conversation) SetMaxTurns(n int) { c.change(func(t *tuning) { t.maxTurns = n }) }
-
-// SetMaxBudget limits what the conversation may cost, in US dollars, all that
-// its ledger has included; 0 is no limit.
-func (c *Conversation) SetMaxBudget(usd float64) { c.change(func(t *tuning) { t.budgetUSD = usd }) }
 
 // SetFacts changes what is the same for every call, such as the directories
 // that may be worked in. f gets a copy whose lists it may append to; it must

@@ -279,8 +279,6 @@ func TestSettersAndTurnsRunSideBySide(t *testing.T) {
 				r.c.SetMode(policy.ModeYolo)
 				r.c.SetEffort(model.EffortLow)
 				r.c.SetThinking(i)
-				r.c.SetMaxTurns(100)
-				r.c.SetMaxBudget(100)
 				_, _ = r.c.SetModel("x")
 				_ = r.c.SetSchema(nil)
 				r.c.SetFacts(func(f *policy.Facts) { f.Cwd = "/" })

@@ -348,9 +348,5 @@ func (w *wiring) askTool(ctx context.Context, server, tool string, q policy.Ques
 
 // serverNames are the names of the MCP servers, sorted.
 func (w *wiring) serverNames() []string {
-	names := map[string]bool{}
-	for _, s := range w.servers.Status() {
-		names[s.Name] = true
-	}
-	return slices.Sorted(maps.Keys(names))
+	return slices.Sorted(slices.Values(w.servers.Names()))
 }

@@ -160,7 +160,6 @@ type world struct {
 	hooks    []HookRegistration
 	init     *Initialize
 	decision policy.Decision
-	effort   string
 	log      []string
 	fail     error
 	failAt   string        // fails what begins with it; "": fail counts for all

@@ -467,24 +467,6 @@ func (m *Manager) Names() []string {
 	return slices.Clone(m.order)
 }
 
-// Trusted reports whether the tools of a server run without a question. The
-// name is the server's, or as it is in the names of its tools.
-func (m *Manager) Trusted(name string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found := false
-	for _, s := range m.servers {
-		if s.cfg.Name != name && SafeName(s.cfg.Name) != name {
-			continue
-		}
-		if !s.trusted() {
-			return false
-		}
-		found = true
-	}
-	return found
-}
-
 // Close takes all servers down: stdin closed, SIGTERM, SIGKILL, whole trees. It
 // returns when all are gone, or with an error when ctx ends before.
 func (m *Manager) Close(ctx context.Context) error {

@@ -56,9 +56,7 @@ func (m *Manager) offers() map[string]offer {
 			continue
 		}
 		resources = resources || s.resources
-		for _, t := range s.offered(names) {
-			list = append(list, t)
-		}
+		list = append(list, s.offered(names)...)
 	}
 	deferred := m.defers(list)
 	out := make(map[string]offer, len(list)+2)

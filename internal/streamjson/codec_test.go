@@ -384,33 +384,6 @@ func TestTurnOptions(t *testing.T) {
 	}
 }
 
-func TestNewControlRequestPutsTheSubtypeFirst(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		payload any
-		want    string
-	}{
-		"payload": {map[string]any{"mode": "plan"}, `{"subtype":"s","mode":"plan"}`},
-		"empty":   {struct{}{}, `{"subtype":"s"}`},
-		"none":    {nil, `{"subtype":"s"}`},
-		"raw":     {json.RawMessage(` { } `), `{"subtype":"s"}`},
-	} {
-		req, err := NewControlRequest("1", "s", c.payload)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		out, err := Append(nil, req)
-		if want := `{"type":"control_request","request_id":"1","request":` + c.want + `}`; err != nil || string(out) != want {
-			t.Errorf("%s: got %s, %v", name, out, err)
-		}
-	}
-	for _, payload := range []any{"text", []int{1}, make(chan int)} {
-		if _, err := NewControlRequest("1", "s", payload); err == nil {
-			t.Errorf("%T was taken", payload)
-		}
-	}
-}
-
 func TestUUIDsAreVersion4AndDifferent(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -620,23 +593,6 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"text","text":"\ud800\u0000` + "\xff\u2028" + `"}]},"k\u2028":"\ud83d"}`))
 	f.Add([]byte(`{"type":"result","total_cost_usd":1e-9,"modelUsage":{"a":{"costUSD":1e22}},"subtype":"success","errors":[],"result_index":0}`))
 	f.Fuzz(roundTrip)
-}
-
-func TestSuccessCarriesItsPayload(t *testing.T) {
-	t.Parallel()
-	for want, payload := range map[string]any{`{"mode":"a<b"}`: map[string]string{"mode": "a<b"}, `null`: nil, `{}`: struct{}{}} {
-		resp, err := Success("1", payload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		line, err := Append(nil, resp)
-		if full := `{"type":"control_response","response":{"subtype":"success","request_id":"1","response":` + want + `}}`; err != nil || string(line) != full {
-			t.Errorf("got %s, %v", line, err)
-		}
-	}
-	if _, err := Success("1", func() {}); err == nil {
-		t.Error("a function was taken")
-	}
 }
 
 func TestErrorsReadWell(t *testing.T) {

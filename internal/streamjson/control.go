@@ -1,9 +1,7 @@
 package streamjson
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -41,43 +39,6 @@ type ControlResponse struct {
 // their requests.
 type ControlCancel struct {
 	RequestID string `json:"request_id"`
-}
-
-// NewControlRequest makes a request of the given subtype from a payload that
-// encodes (by encoding/json) as an object without a subtype, or nil for none.
-func NewControlRequest(requestID, subtype string, payload any) (*ControlRequest, error) {
-	req := &ControlRequest{RequestID: requestID, Subtype: subtype}
-	if payload == nil {
-		return req, nil
-	}
-	members, err := json.Marshal(payload)
-	if err != nil {
-		return nil, fmt.Errorf("encoding control request %s: %w", subtype, err)
-	}
-	members = bytes.TrimSpace(members)
-	if len(members) < 2 || members[0] != '{' {
-		return nil, fmt.Errorf("encoding control request %s: payload %T is not an object", subtype, payload)
-	}
-	out := AppendString([]byte(`{"subtype":`), subtype)
-	if rest := bytes.TrimSpace(members[1:]); rest[0] != '}' {
-		out = append(out, ',')
-	}
-	req.Request = append(out, members[1:]...)
-	return req, nil
-}
-
-// Success answers a request; payload is encoded by encoding/json, nil is null.
-func Success(requestID string, payload any) (*ControlResponse, error) {
-	resp := &ControlResponse{Subtype: ResponseSuccess, RequestID: requestID}
-	if payload == nil {
-		return resp, nil
-	}
-	raw, err := json.Marshal(payload)
-	if err != nil {
-		return nil, fmt.Errorf("encoding response to %s: %w", requestID, err)
-	}
-	resp.Response = raw
-	return resp, nil
 }
 
 // Failure answers a request with an error text.
