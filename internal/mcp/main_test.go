@@ -132,6 +132,12 @@ func serve(kind string) {
 			}
 			time.Sleep(time.Millisecond)
 		}
+	case "future": // a version that nobody knows
+		in := bufio.NewScanner(os.Stdin)
+		in.Scan()
+		fmt.Println(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"0"}}}`)
+		for in.Scan() {
+		}
 	case "old": // by hand: an old version, no tools, no lists
 		in := bufio.NewScanner(os.Stdin)
 		for in.Scan() {

@@ -322,9 +322,9 @@ func (m *Manager) signal() {
 
 // Wait starts what is held back, and waits until no server is connecting. Each is waited for no longer than
 // limit (0: DefaultWait, or MCP_TIMEOUT of the environment) from its start on: one
-// that hangs delays whoever waits first, and not everybody again. It returns the
-// names of those that are connecting still: they go on, and their tools are
-// reported when they come.
+// that hangs delays whoever waits first, and not everybody again. Nothing is waited
+// for once the Manager is closed. It returns the names of those that are
+// connecting still: they go on, and their tools are reported when they come.
 func (m *Manager) Wait(ctx context.Context, limit time.Duration) []string {
 	m.Start()
 	limit = firstTime(limit, envTime(m.o.Env, "MCP_TIMEOUT"), DefaultWait)
@@ -356,6 +356,9 @@ func (m *Manager) connecting(limit time.Duration) (names []string, left time.Dur
 			left = max(left, limit-time.Since(s.since))
 		}
 	}
+	if m.closed {
+		left = 0
+	}
 	return names, left, m.changed
 }
 
@@ -364,9 +367,12 @@ func (m *Manager) connecting(limit time.Duration) (names []string, left time.Dur
 func (m *Manager) await(ctx context.Context, s *server) (State, string) {
 	for {
 		m.mu.Lock()
-		state, err, changed := s.state, s.err, m.changed
+		state, err, changed, retired := s.state, s.err, m.changed, s.retired
 		m.mu.Unlock()
-		if state != Connecting {
+		switch {
+		case retired:
+			return Disconnected, "it was closed or replaced meanwhile"
+		case state != Connecting:
 			return state, err
 		}
 		select {
@@ -475,6 +481,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	for _, s := range m.servers {
 		s.retire()
 	}
+	m.signal()
 	m.mu.Unlock()
 	done := make(chan struct{})
 	go func() { // ends when all servers have

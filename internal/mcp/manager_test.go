@@ -10,10 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -256,7 +254,7 @@ func TestProgressAndCancellation(t *testing.T) {
 func TestServersThatMisbehave(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{ConnectTime: 15 * time.Second})
-	r.Add("", program(t, "noisy", "noisy"), program(t, "exit", "exit"), program(t, "flood", "flood"), program(t, "old", "old"),
+	r.Add("", program(t, "noisy", "noisy"), program(t, "exit", "exit"), program(t, "flood", "flood"), program(t, "old", "old"), program(t, "future", "future"),
 		Config{Name: "missing", Type: TypeStdio, Command: "no-such-program-anywhere"})
 	r.wait()
 	want := map[string]struct {
@@ -264,7 +262,7 @@ func TestServersThatMisbehave(t *testing.T) {
 		text  string
 	}{
 		"noisy": {Connected, ""}, "exit": {Failed, "code 3: no such database"}, "flood": {Failed, "over 16 MiB"},
-		"old": {Connected, ""}, "missing": {Failed, "no-such-program-anywhere"},
+		"old": {Connected, ""}, "future": {Failed, "2999-01-01"}, "missing": {Failed, "no-such-program-anywhere"},
 	}
 	for name, w := range want {
 		if st := r.status(name); st.State != w.state || !strings.Contains(st.Error, w.text) {
@@ -447,34 +445,6 @@ func TestHeadersStayAtHome(t *testing.T) {
 	}
 }
 
-func TestCloseTakesTheWholeTreeDown(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, Options{})
-	pids := filepath.Join(t.TempDir(), "pids")
-	r.Add("", program(t, "s", "stubborn", "PIDS="+pids))
-	r.wait()
-	data, err := os.ReadFile(pids)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	if err := r.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if d := time.Since(begin); d > 4*time.Second {
-		t.Errorf("closing took %v", d)
-	}
-	for _, f := range strings.Fields(string(data)) {
-		pid, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(pid, 0); err == nil {
-			t.Errorf("process %d is left", pid)
-		}
-	}
-}
-
 func TestServersOnTheNetwork(t *testing.T) {
 	t.Parallel()
 	var (
@@ -558,6 +528,55 @@ func TestServersOnTheNetwork(t *testing.T) {
 	if d := time.Since(begin); d > 2*time.Second {
 		t.Errorf("noticed after %v", d)
 	}
+}
+
+func TestCallsAndReconnectsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{})
+	r.Add("", program(t, "s", "good"), program(t, "other", "good"))
+	r.wait()
+	r.mu.Lock()
+	add := r.tools["mcp__s__add"]
+	r.mu.Unlock()
+	ctx := context.Background()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				if got, isErr := text(add.Run(ctx, &tools.Call{Input: json.RawMessage(`{"a":1,"b":2}`)})); !isErr && !strings.HasPrefix(got, "3") {
+					t.Errorf("%q", got)
+				}
+			}
+		})
+		wg.Go(func() { _ = r.Reconnect(ctx, "s") }) // one of several at once wins
+		wg.Go(func() { r.Status() })
+	}
+	wg.Wait()
+	r.wait()
+	if got, isErr := r.call(ctx, "mcp__s__add", `{"a":1,"b":2}`); isErr {
+		t.Error(got)
+	}
+	if got, isErr := r.call(ctx, "mcp__other__add", `{"a":1,"b":2}`); isErr {
+		t.Error(got)
+	}
+}
+
+func TestCloseEndsWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{})
+	r.Add("", program(t, "silent", "silent"))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.Wait(context.Background(), time.Hour)
+		if err := r.Reconnect(context.Background(), "silent"); err == nil {
+			t.Error("reconnected to what is closed")
+		}
+	}()
+	if err := r.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	<-ended
 }
 
 func TestSet(t *testing.T) {

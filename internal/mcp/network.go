@@ -29,7 +29,9 @@ func (m *Manager) dialTCP(ctx context.Context, c *Config) (*wire, error) {
 	gone := make(chan struct{})
 	go func() { // ends when the connection does; shut waits for it
 		defer close(gone)
-		_, err := io.Copy(&lines{s: s}, conn)
+		in := &lines{s: s}
+		_, err := io.Copy(in, conn)
+		in.flush()
 		if err == nil {
 			err = errors.New("it closed the connection")
 		}

@@ -38,9 +38,11 @@ func (m *Manager) dialStdio(c *Config) (*wire, error) {
 	}
 	log := m.log.With("server", c.Name)
 	s, stderr := newStream(w, log), &tail{log: log}
+	s.patience = time.Second
+	stdout := &lines{s: s}
 	p, err := m.o.Sandbox.Start(context.Background(), sandbox.Command{
 		Argv: append([]string{m.program(c)}, c.Args...), Dir: m.dir(c), Env: childEnv(m.o.Env, c.Env),
-		StdinFile: r, Stdout: &lines{s: s}, Stderr: stderr, Grace: termTime,
+		StdinFile: r, Stdout: stdout, Stderr: stderr, Grace: termTime,
 	})
 	_ = r.Close()
 	if err != nil {
@@ -50,7 +52,9 @@ func (m *Manager) dialStdio(c *Config) (*wire, error) {
 	gone := make(chan struct{})
 	go func() { // ends when the program has; shut waits for it
 		defer close(gone)
-		s.end(exitError(p.Wait(), stderr.text()))
+		exit := p.Wait()
+		stdout.flush()
+		s.end(exitError(exit, stderr.text()))
 	}()
 	shut := func() {
 		s.end(nil)

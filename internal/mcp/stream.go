@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,8 @@ type stream struct {
 	log  *slog.Logger
 	w    io.WriteCloser
 	busy chan struct{} // holds one token; whoever has it may write
+	// patience is how long a failed write waits for another end to explain it.
+	patience time.Duration
 
 	incoming chan jsonrpc.Message
 	ended    chan struct{} // closed by end
@@ -86,9 +89,15 @@ func (s *stream) Write(ctx context.Context, m jsonrpc.Message) error {
 		return ctx.Err()
 	}
 	if d, ok := s.w.(deadliner); ok {
-		stop := context.AfterFunc(ctx, func() { _ = d.SetWriteDeadline(time.Unix(1, 0)) })
+		cut := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(cut)
+			_ = d.SetWriteDeadline(time.Unix(1, 0))
+		})
 		defer func() {
-			stop()
+			if !stop() {
+				<-cut // or the deadline would hit the next message
+			}
 			_ = d.SetWriteDeadline(time.Time{})
 		}()
 	}
@@ -101,6 +110,11 @@ func (s *stream) Write(ctx context.Context, m jsonrpc.Message) error {
 	case ctx.Err() != nil:
 		s.end(errors.New("it stopped reading in the middle of a message"))
 		return ctx.Err()
+	}
+	select { // the end of a program explains it better
+	case <-s.ended:
+	case <-ctx.Done():
+	case <-time.After(s.patience):
 	}
 	s.end(fmt.Errorf("writing to it: %w", err))
 	return s.err()
@@ -128,6 +142,13 @@ func (s *stream) end(cause error) {
 func (s *stream) line(text []byte) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
+		return
+	}
+	var batch []json.RawMessage
+	if text[0] == '[' && json.Unmarshal(text, &batch) == nil { // of old versions of the protocol
+		for _, one := range batch {
+			s.line(one)
+		}
 		return
 	}
 	m, err := jsonrpc.DecodeMessage(bytes.Clone(text)) // a message may keep pieces of its text
@@ -174,6 +195,12 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 	l.rest = append(l.rest, p...)
 	return n, nil
+}
+
+// flush takes a last line that has no end.
+func (l *lines) flush() {
+	l.s.line(l.rest)
+	l.rest = nil
 }
 
 // tail keeps the last bytes written to it, and logs them as they come.
