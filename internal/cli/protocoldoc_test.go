@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/agentcli/agent/internal/control"
+	"github.com/agentcli/agent/internal/streamjson"
 )
 
 // TestProtocolPageIsFresh compares the sections of docs/protocol.md on control
@@ -100,14 +101,16 @@ func responseText(p control.Payload, s *jsonschema.Schema, written bool) string 
 	switch m := members(s, written); {
 	case m != "":
 		return m
+	case p.Response != nil && slices.Equal(p.Dialects, []streamjson.Dialect{streamjson.Claude}):
+		return "`{}`"
 	case p.Response != nil && len(p.Dialects) > 0:
 		return "only `subtype`"
 	case p.Response != nil:
-		return "only `subtype`, null in the claude dialect"
+		return "only `subtype`, `{}` in the claude dialect"
 	case p.FromProgram:
 		return "an object"
 	}
-	return "null"
+	return "`{}`"
 }
 
 // members describes the members of an object on one line; of what we have

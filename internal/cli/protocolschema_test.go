@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/agentcli/agent/internal/control"
 	"github.com/agentcli/agent/internal/streamjson"
 )
 
@@ -234,4 +235,104 @@ func FuzzSchema(f *testing.F) {
 			t.Errorf("%v\nfrom %q\nwritten %s", err, line, written)
 		}
 	})
+}
+
+// TestControlGoldensFitTheSchema checks the recorded control traffic: requests
+// that were answered, and the payloads of the answers by the request's subtype.
+func TestControlGoldensFitTheSchema(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []streamjson.Dialect{streamjson.Native, streamjson.Claude, streamjson.Qwen} {
+		data, err := os.ReadFile(filepath.Join("..", "control", "testdata", string(dialect)+".jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := controlChecker{t: t, dialect: dialect, defs: map[string]*jsonschema.Resolved{}}
+		for line := range bytes.Lines(data) {
+			c.line(line)
+		}
+		if c.requests < 20 || c.answers < 20 {
+			t.Errorf("%s: only %d requests and %d answers were checked", dialect, c.requests, c.answers)
+		}
+	}
+}
+
+type controlChecker struct {
+	t       *testing.T
+	dialect streamjson.Dialect
+	defs    map[string]*jsonschema.Resolved
+	own     map[string]json.RawMessage // requests of the program by id, within the case
+	host    map[string]json.RawMessage
+
+	requests, answers int
+}
+
+func (c *controlChecker) line(line []byte) {
+	var l struct {
+		Case string          `json:"case"`
+		In   json.RawMessage `json:"in"`
+		Out  json.RawMessage `json:"out"`
+	}
+	if err := json.Unmarshal(line, &l); err != nil {
+		c.t.Fatal(err)
+	}
+	switch {
+	case l.Case != "":
+		c.own, c.host = map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	case l.In != nil:
+		c.message(l.In, c.host, c.own, false)
+	case l.Out != nil:
+		c.message(l.Out, c.own, c.host, true)
+	}
+}
+
+// message takes a line of one side, whose open requests are mine.
+func (c *controlChecker) message(line json.RawMessage, mine, theirs map[string]json.RawMessage, fromProgram bool) {
+	msg, err := streamjson.Decode(line)
+	if err != nil {
+		return
+	}
+	switch msg := msg.(type) {
+	case *streamjson.ControlRequest:
+		mine[msg.RequestID] = line
+		if fromProgram {
+			c.requests++
+			c.fits("control_request", line)
+		}
+	case *streamjson.ControlResponse:
+		request, known := theirs[msg.RequestID]
+		if !fromProgram || !known || msg.Subtype != streamjson.ResponseSuccess {
+			return
+		}
+		c.requests++
+		c.fits("control_request_in", request)
+		nothing := string(msg.Response) == "null" || c.dialect == streamjson.Claude && string(msg.Response) == "{}"
+		if !nothing {
+			c.payload(request, msg.Response)
+		}
+	}
+}
+
+// payload checks the answer to a request of the host.
+func (c *controlChecker) payload(request, payload json.RawMessage) {
+	decoded, err := streamjson.Decode(request)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	subtype := decoded.(*streamjson.ControlRequest).Subtype
+	for _, p := range control.Payloads() {
+		here := p.Dialects == nil || slices.Contains(p.Dialects, c.dialect)
+		if p.Subtype == subtype && !p.FromProgram && here && p.Response != nil {
+			c.answers++
+			c.fits("response."+payloadKey(p), payload)
+		}
+	}
+}
+
+func (c *controlChecker) fits(def string, line json.RawMessage) {
+	if c.defs[def] == nil {
+		c.defs[def] = resolved(c.t, def)
+	}
+	if err := fits(c.defs[def], line); err != nil {
+		c.t.Errorf("%s: %v\n%.300s", c.dialect, err, line)
+	}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // Done is the response to a request that has nothing to tell but that it was
-// done.
+// done; {} in the claude dialect.
 type Done struct {
-	Subtype string `json:"subtype"`
+	Subtype string `json:"subtype,omitzero"`
 }
 
 // InterruptResponse is the native response to interrupt.

@@ -15,8 +15,8 @@ type Payload struct {
 	// sentence each.
 	Notes []string
 	// Request and Response are zero values of the Go types of the payloads; nil
-	// is a request that is only its subtype, and a response that is null or not
-	// looked at.
+	// is a request that is only its subtype, and a response that is {} or any
+	// object.
 	Request, Response any
 	// Needs are the members without which the request is an error, and
 	// AnswerNeeds those of a response of the host.
@@ -76,10 +76,11 @@ func Payloads() []Payload {
 		{Subtype: "mcp_set_servers", Notes: []string{"`servers`: configurations by name."}, Does: "Replaces the MCP servers that came from the host.", Request: SetServersRequest{}, Response: SetServersResponse{}, Needs: []string{"servers"}},
 		{Subtype: "mcp_status", Does: "Tells the state of each MCP server, with its tools.", Response: MCPStatusResponse{}},
 		{Subtype: "mcp_toggle", Notes: []string{"One of the two names is needed."}, Does: "Starts or stops an MCP server.", Request: ToggleRequest{}, Response: Done{}, Needs: []string{"enabled"}},
-		{Subtype: "rewind_files", Does: "Brings files back to what they were before a message.", Request: RewindRequest{}, Needs: []string{"user_message_id"}},
+		{Subtype: "rewind_files", Notes: []string{"An error where no file checkpoints are kept."}, Does: "Brings files back to what they were before a message.", Request: RewindRequest{}, Needs: []string{"user_message_id"}},
 		{Subtype: "set_effort", Notes: []string{"`effort`: a text."}, Does: "Sets how hard the model thinks: low, medium, high, xhigh or max.", Request: SetEffortRequest{}, Response: SetEffortResponse{}, Needs: []string{"effort"}},
 		{Subtype: "set_max_thinking_tokens", Does: "Limits the tokens of the model's thinking; null is the default.", Request: SetThinkingRequest{}, Response: Done{}},
-		{Subtype: "set_model", Notes: []string{"`model`: a text or null."}, Does: "Changes the model from the next request on; null is the default one (in the qwen dialect an error). On an error the old one stays.", Request: SetModelRequest{}, Response: SetModelResponse{}},
+		{Subtype: "set_model", Dialects: inNativeQwen, Notes: []string{"`model`: a text or null."}, Does: "Changes the model from the next request on; null is the default one (in the qwen dialect an error). On an error the old one stays.", Request: SetModelRequest{}, Response: SetModelResponse{}},
+		{Subtype: "set_model", Dialects: inClaude, Notes: []string{"`model`: a text or null."}, Does: "Changes the model from the next request on; null is the default one (in the qwen dialect an error). On an error the old one stays.", Request: SetModelRequest{}, Response: Done{}},
 		{Subtype: "set_permission_mode", Notes: []string{"`mode`: a text: default, plan, auto-edit, yolo or dont-ask, or an alias of these."}, Does: "Sets the permission mode, also for calls that wait to be judged.", Request: SetModeRequest{}, Response: SetModeResponse{}, Needs: []string{"mode"}},
 		{Subtype: "stop_task", Does: "Stops what runs in the background.", Request: StopTaskRequest{}, Response: Done{}, Needs: []string{"task_id"}},
 		{Subtype: "supported_commands", Does: "Lists the slash commands.", Response: CommandsResponse{}},
