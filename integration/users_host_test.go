@@ -154,6 +154,24 @@ func (h *userHost) end(want int) []testkit.Frame {
 	return h.frames()
 }
 
+// count is the number of frames that want accepts.
+func count(list []testkit.Frame, want func(testkit.Frame) bool) int {
+	n := 0
+	for _, f := range list {
+		if want(f) {
+			n++
+		}
+	}
+	return n
+}
+
+// requestsOf are the program's requests with this subtype.
+func requestsOf(list []testkit.Frame, subtype string) int {
+	return count(list, func(f testkit.Frame) bool {
+		return f.Kind() == "control_request" && f.String("request.subtype") == subtype
+	})
+}
+
 var sdkDialects = []string{"native", "claude", "qwen"}
 
 // eachDialect runs f side by side in every dialect of hosts.

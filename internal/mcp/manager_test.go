@@ -548,7 +548,7 @@ func TestCallsAndReconnectsAtOnce(t *testing.T) {
 				}
 			}
 		})
-		wg.Go(func() { _ = r.Reconnect(ctx, "s") }) // one of several at once wins
+		wg.Go(func() { _ = complete(ctx)(r.Reconnect("s")) }) // one of several at once wins
 		wg.Go(func() { r.Status() })
 	}
 	wg.Wait()
@@ -569,7 +569,7 @@ func TestCloseEndsWaits(t *testing.T) {
 	go func() {
 		defer close(ended)
 		r.Wait(context.Background(), time.Hour)
-		if err := r.Reconnect(context.Background(), "silent"); err == nil {
+		if _, err := r.Reconnect("silent"); err == nil {
 			t.Error("reconnected to what is closed")
 		}
 	}()
