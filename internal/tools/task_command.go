@@ -23,7 +23,12 @@ func (c *command) wait() TaskEnd {
 
 func (c *command) stop() { c.process.Stop() }
 
-func (c *command) info(i *TaskInfo) { i.OutputBytes = c.out.size() }
+func (c *command) info(i *TaskInfo) {
+	i.OutputBytes = c.out.size()
+	if i.Usage.Took = i.Exit.Duration; i.Status == TaskRunning {
+		i.Usage.Took = time.Since(i.Started)
+	}
+}
 
 // report implements taskWork.
 func (c *command) report(info TaskInfo) Result { // info is older than the output: what a running task writes now is for next time

@@ -29,7 +29,7 @@ const (
 	TaskAgent   TaskKind = "local_agent"
 )
 
-// TaskUsage is what a job has used.
+// TaskUsage is what a task has used; a command only takes time.
 type TaskUsage struct {
 	Tokens   int
 	ToolUses int
@@ -55,7 +55,7 @@ type TaskInfo struct {
 	OutputBytes  int64        // of a TaskCommand
 	OutputFile   string       // with the whole output; may be empty
 	Text         string       // what a job that ended came to
-	Usage        TaskUsage    // of a job, so far
+	Usage        TaskUsage    // so far
 }
 
 // TaskWatch is told of tasks. Either may be nil.

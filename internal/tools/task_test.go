@@ -152,7 +152,7 @@ func TestClosingTasksStopsThemAllAndTells(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	expectGone(t, "82003")
-	if len(ended) != 3 || ended[0].Status != TaskStopped {
+	if len(ended) != 3 || ended[0].Status != TaskStopped || ended[0].Usage.Took <= 0 {
 		t.Errorf("told %+v", ended)
 	}
 	if got := b.run("sleep 1", "run_in_background", true); !got.IsError || !strings.Contains(shellText(got), "session is ending") {
