@@ -149,10 +149,19 @@ func (s *session) closeInput() {
 func (s *session) malformed(bad *streamjson.LineError) {
 	switch {
 	case s.cfg.Control != nil && s.cfg.Control.Malformed(bad):
+		s.countBad()
 	case s.cfg.Control == nil && bad.Type == "control_request" && bad.RequestID != "":
 		_ = s.cfg.Out.Send(streamjson.Failure(bad.RequestID, bad.Error()))
+		s.countBad()
 	default:
 		s.reject(fmt.Errorf("input: %w", bad))
+	}
+}
+
+// countBad counts a line that could not be read.
+func (s *session) countBad() {
+	if !s.cfg.Lenient {
+		s.out.BadLines++
 	}
 }
 
@@ -171,7 +180,7 @@ func (s *session) route(msg streamjson.Message) {
 	case *streamjson.ControlRequest, *streamjson.ControlResponse, *streamjson.ControlCancel, *streamjson.KeepAlive:
 		s.control(msg)
 	default:
-		s.reject(fmt.Errorf("input: a line of type %q is not understood here: send lines of type \"user\"", typeName(m)))
+		s.reject(fmt.Errorf("input: a line of type %q is not understood here: send lines of type \"user\"", typeOf(m)))
 	}
 }
 
@@ -203,19 +212,26 @@ func (s *session) control(msg streamjson.Message) {
 	}
 }
 
-func typeName(m streamjson.Message) string {
-	if u, ok := m.(*streamjson.Unknown); ok {
-		return u.Type
+// typeOf is the type of a line that no host sends, as it is written.
+func typeOf(m streamjson.Message) string {
+	switch m := m.(type) {
+	case *streamjson.Unknown:
+		return m.Type
+	case *streamjson.Assistant:
+		return "assistant"
+	case *streamjson.StreamEvent, *streamjson.StreamDelta:
+		return "stream_event"
+	case *streamjson.Result:
+		return "result"
 	}
-	return fmt.Sprintf("%T", m)
+	return "system"
 }
 
 // reject answers a line that is no input by an error result, in its place.
 func (s *session) reject(err error) {
 	s.cfg.Log.Warn("bad input line", "error", err)
-	if s.cfg.Lenient {
-		return
+	s.countBad()
+	if !s.cfg.Lenient {
+		s.cfg.Conversation.Submit(agent.Input{Err: err})
 	}
-	s.out.BadLines++
-	s.cfg.Conversation.Submit(agent.Input{Err: err})
 }

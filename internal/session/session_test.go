@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -131,6 +132,30 @@ oops
 	}
 	if end.BadLines != 2 || end.Turns != 9 || len(got) != 9 {
 		t.Errorf("outcome = %+v, %d results", end, len(got))
+	}
+}
+
+// TestLinesOfOtherDirectionsAreNamed: frames of the program on its input are
+// called what their lines say, and a control line that can't be read counts as
+// bad like any other.
+func TestLinesOfOtherDirectionsAreNamed(t *testing.T) {
+	t.Parallel()
+	list, end := runLines(t, `{"type":"assistant","message":{}}
+{"type":"system","subtype":"status"}
+{"type":"system","subtype":"other"}
+{"type":"result"}
+{"type":"stream_event","event":{"type":"ping"}}
+{"type":"control_request","request_id":"r"}
+`)
+	var got []string
+	for _, r := range ofType(list, "result") {
+		got = append(got, strings.Split(r["errors"].([]any)[0].(string), `"`)[1])
+	}
+	if want := []string{"assistant", "system", "system", "result", "stream_event"}; !slices.Equal(got, want) {
+		t.Errorf("lines are called %q, want %q", got, want)
+	}
+	if n := len(ofType(list, "control_response")); n != 1 || end.BadLines != 6 {
+		t.Errorf("%d responses, %d bad lines", n, end.BadLines)
 	}
 }
 
