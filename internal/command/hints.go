@@ -14,8 +14,9 @@ type Hint struct {
 	Description string `json:"description"`
 }
 
-// hintTime bounds the search for file names.
-const hintTime = 12 * time.Millisecond
+// hintTime bounds the wait for file names; choosing among them takes as long
+// again at most.
+const hintTime = 8 * time.Millisecond
 
 // maxHints bounds the hints of one answer.
 const maxHints = 200

@@ -3,6 +3,7 @@ package tools
 import (
 	"cmp"
 	"context"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 // Bounds of a FileNames.
 const (
 	maxNames      = 50_000
+	maxNear       = 5_000 // entries of one directory
 	namesWalkTime = 2 * time.Second
 	namesFresh    = 5 * time.Second // for so long a list of names is not made anew
 )
@@ -25,6 +27,7 @@ type FileNames struct {
 
 	mu     sync.Mutex
 	names  []fileName // in the order of shallowFirst
+	whole  bool       // names are all that there are
 	made   time.Time
 	making chan struct{}      // closed when the walk that runs has ended; nil: none runs
 	stop   context.CancelFunc // of that walk
@@ -38,7 +41,9 @@ func NewFileNames(roots *Roots) *FileNames { return &FileNames{roots: roots} }
 // Find returns at most limit paths that fit typed: those that begin with it,
 // then those with a name that does, then those that hold it; shorter ones
 // first. When ctx ends before all names are known, it chooses among those that
-// the last walk found, and the one that runs goes on for the next call.
+// the last walk found, and the one that runs goes on for the next call. In a tree
+// too large to be known whole, what is in the directory that typed has come to
+// is proposed first, directories there with a "/" behind them.
 func (f *FileNames) Find(ctx context.Context, typed string, limit int) []string {
 	typed = strings.TrimPrefix(filepath.ToSlash(typed), "./")
 	if limit <= 0 || strings.HasPrefix(typed, "/") || strings.HasPrefix(typed, "~") || slices.Contains(strings.Split(typed, "/"), "..") {
@@ -49,9 +54,54 @@ func (f *FileNames) Find(ctx context.Context, typed string, limit int) []string 
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
-	names := f.names
+	names, whole := f.names, f.whole
 	f.mu.Unlock()
-	return bestNames(names, typed, limit)
+	if whole {
+		return bestNames(names, typed, limit)
+	}
+	best := bestNames(f.near(typed), typed, limit)
+	for _, name := range bestNames(names, typed, limit) {
+		if len(best) < limit && !slices.Contains(best, name) {
+			best = append(best, name)
+		}
+	}
+	return best
+}
+
+// near lists the directory that typed has come to. It takes a moment, however
+// large the tree is.
+func (f *FileNames) near(typed string) []fileName {
+	dir, _ := path.Split(typed)
+	at, err := f.roots.Resolve(cmp.Or(dir, "."))
+	if err != nil || !at.Exists {
+		return nil
+	}
+	root, err := at.openDir(at.rel, false)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	d, err := root.Open(".")
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(maxNear) // as far as it can be read
+	abs := filepath.ToSlash(at.Path)
+	level, filter := levelOf(levelsAbove(at.Path), root, abs, entries), &walkFilter{}
+	var names []fileName
+	for _, e := range entries {
+		name, isDir := e.Name(), e.IsDir()
+		switch {
+		case !isDir && !e.Type().IsRegular(), !filter.keep(level, joinAbs(abs, name), dir+name, name, isDir):
+		case isDir:
+			names = append(names, newFileName(dir+name+"/"))
+		default:
+			names = append(names, newFileName(dir+name))
+		}
+	}
+	slices.SortFunc(names, shallowFirst)
+	return names
 }
 
 // refresh returns a channel that is closed when the names are as new as they
@@ -75,7 +125,7 @@ func (f *FileNames) refresh() <-chan struct{} {
 		names := f.walk(ctx, stop)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.names, f.made, f.making = names, time.Now(), nil
+		f.names, f.whole, f.made, f.making = names, ctx.Err() == nil, time.Now(), nil
 	}()
 	return done
 }
@@ -86,11 +136,8 @@ func (f *FileNames) walk(ctx context.Context, stop context.CancelFunc) []fileNam
 	if err != nil {
 		return nil
 	}
-	var mu sync.Mutex
 	var names []fileName
-	_, _ = walk(ctx, at, &walkFilter{}, 2, func(v visited) {
-		mu.Lock()
-		defer mu.Unlock()
+	_, _ = walk(ctx, at, &walkFilter{}, 1, func(v visited) { // one worker: whoever waits for names has a processor
 		if len(names) >= maxNames {
 			stop()
 			return
@@ -125,7 +172,7 @@ type fileName struct {
 
 func newFileName(path string) fileName {
 	low := strings.ToLower(path)
-	return fileName{path: path, low: low, base: strings.LastIndexByte(low, '/') + 1}
+	return fileName{path: path, low: low, base: strings.LastIndexByte(strings.TrimSuffix(low, "/"), '/') + 1}
 }
 
 // shallowFirst orders names as they are proposed.

@@ -83,6 +83,38 @@ func TestFileNamesDoesNotWait(t *testing.T) {
 	names.Find(context.Background(), "f", 5)
 }
 
+// TestFileNamesOfALargeTree: where the names are not all known, what is in the
+// directory that was typed is proposed all the same.
+func TestFileNamesOfALargeTree(t *testing.T) {
+	t.Parallel()
+	names := newNames(t, "main.go", "cmd/main/run.go", "cmd/Main_test.go", "cmd/ignored.go", "cmd/.hidden", "cmd/.ignore", "docs/a.md")
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	names.mu.Lock()
+	names.made = time.Now() // as if a walk had ended early, with nothing
+	names.mu.Unlock()
+	for typed, want := range map[string][]string{
+		"":          {"main.go", "cmd/", "docs/"},
+		"c":         {"cmd/", "docs/"},
+		"./cmd/":    {"cmd/Main_test.go", "cmd/main/"},
+		"cmd/main":  {"cmd/main/", "cmd/Main_test.go"},
+		"cmd/main/": {"cmd/main/run.go"},
+		"cmd/.hid":  nil,
+		"gone/x":    nil,
+		"../":       nil,
+	} {
+		if diff := cmp.Diff(want, names.Find(ended, typed, 10)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", typed, diff)
+		}
+	}
+	names.mu.Lock()
+	names.names = []fileName{newFileName("cmd/main/run.go"), newFileName("far/cmd.go")}
+	names.mu.Unlock()
+	if diff := cmp.Diff([]string{"cmd/", "cmd/main/run.go", "far/cmd.go"}, names.Find(ended, "cmd", 10)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func BenchmarkBestNames(b *testing.B) {
 	names := make([]fileName, maxNames)
 	for i := range names {
