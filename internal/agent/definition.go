@@ -100,7 +100,7 @@ Search broadly first, then read what matters; make several searches at once. End
 // ParseDefinitions reads the agents of an initialize request: a list of objects
 // with a name, or an object by name. Nothing and null are none. Unknown keys
 // are ignored; an error names the agent and the field, and then nothing is
-// read. All are of LevelSession.
+// read. Those that say no level are of LevelSession.
 func ParseDefinitions(data json.RawMessage) ([]Definition, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || string(data) == "null" {
@@ -205,6 +205,7 @@ func (f *fields) definition(name string) (Definition, error) {
 	d.Background = f.flag("background")
 	d.Color = f.text("color")
 	d.FilePath = f.text("filePath", "file_path")
+	d.Level = f.level("level")
 	d.Model = f.text("model")
 	f.modelConfig(&d)
 	f.runConfig(&d)
@@ -357,6 +358,22 @@ func (f *fields) effort(key string) string {
 		return string(value)
 	}
 	return f.text(key)
+}
+
+// level reads where an agent comes from: a host may pass on what it found
+// elsewhere, so that the project's own agent of that name wins over the user's.
+func (f *fields) level(key string) Level {
+	name := f.text(key)
+	switch i := slices.Index(levelNames[:], name); {
+	case name == "":
+	case name == "extension": // which the user installed
+		return LevelUser
+	case i < 0:
+		f.fail(key, fmt.Sprintf("it is %q: use one of %s", name, strings.Join(levelNames[:], ", ")))
+	default:
+		return Level(i)
+	}
+	return LevelSession
 }
 
 // object returns the fields of an object; of none if the key is absent.

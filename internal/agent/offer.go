@@ -118,8 +118,9 @@ func (c *Conversation) find(names ...string) {
 	}
 }
 
-// deferred returns the tools that are not declared yet.
-func (c *Conversation) deferred() []tools.Spec {
+// Deferred returns the tools that are not declared to the model before it has
+// searched for them. It may be called from any goroutine.
+func (c *Conversation) Deferred() []tools.Spec {
 	c.mu.Lock()
 	found := c.found
 	c.mu.Unlock()

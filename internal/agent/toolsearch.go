@@ -75,7 +75,7 @@ func (toolSearch) Run(ctx context.Context, call *tools.Call) tools.Result {
 	if in.MaxResults <= 0 {
 		in.MaxResults = defaultFound
 	}
-	waiting := t.c.deferred()
+	waiting := t.c.Deferred()
 	matches, missing := searchTools(t.c.cfg.Tools, waiting, in.Query, min(in.MaxResults, maxFound))
 	d := foundDisplay{Query: in.Query, Matches: []string{}, Deferred: len(waiting)}
 	var b strings.Builder

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -18,7 +19,8 @@ import (
 var agentFolders = []string{".agent/agents", ".claude/agents", ".qwen/agents", ".gemini/agents"}
 
 // agents are the sub-agents that can be called, in the order in which their
-// names win: the host's, the project's, the user's, built in.
+// names win: the host's, the project's, the user's, built in. The host may say
+// that one of its own counts as the project's or the user's.
 type agents struct {
 	changed func([]agent.Definition) // told of each change
 
@@ -39,8 +41,10 @@ func (a *agents) setSession(list []agent.Definition) {
 func (a *agents) list() []agent.Definition {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	all := slices.Concat(a.session, a.rest)
+	slices.SortStableFunc(all, func(x, y agent.Definition) int { return cmp.Compare(y.Level, x.Level) })
 	var out []agent.Definition
-	for _, d := range slices.Concat(a.session, a.rest) {
+	for _, d := range all {
 		if !slices.ContainsFunc(out, func(o agent.Definition) bool { return o.Name == d.Name }) {
 			out = append(out, d)
 		}

@@ -261,11 +261,20 @@ func (h *host) ContinueLast(receipt func(accepted bool, interruption string)) er
 // Judge implements control.Judge: a call is judged by the same engine, and the
 // same facts, as the conversation's own.
 func (h *host) Judge(_ context.Context, c control.ToolCall) policy.Decision {
-	f, err := h.facts(c)
-	if err != nil {
+	refused := func(err error) policy.Decision {
 		return policy.Decision{Behavior: policy.Deny, Why: policy.WhyHard, Reason: err.Error()}
 	}
-	return h.conv.Judge(f)
+	f, err := h.facts(c)
+	if err != nil {
+		return refused(err)
+	}
+	d := h.conv.Judge(f)
+	if tool, ok := h.w.toolset.registry.Lookup(c.Tool); ok && d.Behavior == policy.Ask {
+		if err := tool.Spec().Fits(f.Input); err != nil { // nobody is asked about what can't run
+			return refused(err)
+		}
+	}
+	return d
 }
 
 // Suggest implements control.Judge.

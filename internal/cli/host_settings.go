@@ -12,12 +12,18 @@ import (
 	"github.com/agentcli/agent/internal/control"
 	"github.com/agentcli/agent/internal/hooks"
 	"github.com/agentcli/agent/internal/policy"
+	"github.com/agentcli/agent/internal/streamjson"
 )
 
-// RegisterHooks implements control.Hooks.
+// RegisterHooks implements control.Hooks. A guard for an event that never comes
+// would guard nothing, so that is an error; SDKs register more events than there
+// are here.
 func (h *host) RegisterHooks(list []control.HookRegistration) error {
 	var out []hooks.Registration
 	for _, r := range list {
+		if events := hooks.Events(); h.o.host.dialect == streamjson.Native && !slices.Contains(events, hooks.Event(r.Event)) {
+			return fmt.Errorf("hooks: there is no event %q: the events are %v", r.Event, events)
+		}
 		for _, id := range r.CallbackIDs {
 			out = append(out, hooks.Registration{
 				Event: hooks.Event(r.Event), Matcher: r.Matcher, CallbackID: id, Timeout: r.Timeout, Blocks: r.OnFailure == "block",

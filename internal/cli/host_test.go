@@ -260,3 +260,64 @@ type deferredTool struct{ tools.Tool }
 func (deferredTool) Spec() tools.Spec {
 	return tools.Spec{Name: "mcp__a__b", Description: strings.Repeat("long ", 1000), Server: "a", Deferred: true}
 }
+
+// TestAgentsOfHostsHaveTheirLevel: a host's agent wins by its name unless the
+// host says that it is a lesser one than the project's.
+func TestAgentsOfHostsHaveTheirLevel(t *testing.T) {
+	t.Parallel()
+	p := newTestPlace(t)
+	p.write("work/.agent/agents/critic.md", "---\ndescription: the project's\n---\nP")
+	for level, want := range map[string]string{"": "the host's", "session": "the host's", "project": "the host's", "user": "the project's", "builtin": "the project's"} {
+		h := wired(t, p)
+		agents, err := json.Marshal(map[string]any{"critic": map[string]any{"description": "the host's", "prompt": "H", "level": level}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Initialize(t.Context(), &control.Initialize{Agents: agents}); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, a := range h.Describe().Agents {
+			if a.Name == "critic" {
+				got += a.Description
+			}
+		}
+		if got != want {
+			t.Errorf("level %q: %s, want %s", level, got, want)
+		}
+	}
+	h := wired(t, p)
+	err := h.Initialize(t.Context(), &control.Initialize{Agents: []byte(`{"a":{"level":"planet"}}`)})
+	if err == nil || !strings.Contains(err.Error(), `agent "a": level: it is "planet": use one of`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestHooksForEventsThatNeverCome: in the native dialect a guard that would
+// never be called is refused, and the SDKs' later events are passed over.
+func TestHooksForEventsThatNeverCome(t *testing.T) {
+	t.Parallel()
+	h := wired(t, newTestPlace(t))
+	typo := []control.HookRegistration{{Event: "PreToolUSe", CallbackIDs: []string{"guard"}}}
+	if err := h.RegisterHooks(typo); err == nil || !strings.Contains(err.Error(), `"PreToolUSe"`) || !strings.Contains(err.Error(), "PreToolUse ") {
+		t.Errorf("error %v", err)
+	}
+	h.o.host.dialect = streamjson.Claude
+	if err := h.RegisterHooks(typo); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestJudgeOfACallThatCannotRun: the host is told what the model would be, and
+// not that somebody must be asked.
+func TestJudgeOfACallThatCannotRun(t *testing.T) {
+	t.Parallel()
+	h := wired(t, newTestPlace(t))
+	d := h.Judge(t.Context(), control.ToolCall{Tool: "write_file", Input: []byte(`{"content":"x"}`)})
+	if d.Behavior != policy.Deny || !strings.Contains(d.Reason, "file_path") {
+		t.Errorf("%+v", d)
+	}
+	if d := h.Judge(t.Context(), control.ToolCall{Tool: "write_file", Input: []byte(`{"file_path":"a","content":"x"}`)}); d.Behavior != policy.Ask {
+		t.Errorf("%+v", d)
+	}
+}

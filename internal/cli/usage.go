@@ -32,8 +32,12 @@ func (w *wiring) contextUsage() control.ContextUsage {
 		Model: m.Display, Window: m.Info.ContextWindow, SystemPrompt: tokens(len(w.conv.System())), Cached: seen.usage.CacheReadTokens,
 	}
 	known := u.SystemPrompt
+	absent := map[string]bool{} // tools that the model has yet to search for
+	for _, s := range w.conv.Deferred() {
+		absent[s.Name] = true
+	}
 	for _, s := range w.conv.Offered() {
-		item := control.UsageItem{Name: w.names.Tool(s.Name), Tokens: specTokens(s), Server: s.Server, Absent: s.Deferred}
+		item := control.UsageItem{Name: w.names.Tool(s.Name), Tokens: specTokens(s), Server: s.Server, Absent: absent[s.Name]}
 		if s.Name == "agent" { // it describes the sub-agents
 			u.Agents = w.agentsUsage()
 			for _, a := range u.Agents {

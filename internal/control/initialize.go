@@ -71,12 +71,12 @@ func parseInitialize(raw []byte, d streamjson.Dialect, defaults timeouts) (*init
 	var err error
 	for _, step := range []func() error{
 		func() error { in.hooks, err = parseHooks(w.Hooks); return err },
-		func() error { in.SDKServers, err = names("sdkMcpServers", w.SDKMCPServers); return err },
+		func() error { in.SDKServers, err = sdkServers(w.SDKMCPServers); return err },
 		func() error { in.MCPServers, err = configs("mcpServers", w.MCPServers); return err },
 		func() error { in.SystemPrompt, err = systemPrompt(w.SystemPrompt); return err },
 		func() error { in.JSONSchema, err = jsonSchema(w.JSONSchema); return err },
 		func() error { in.Skills, err = names("skills", w.Skills); return err },
-		func() error { in.Effort, err = effortOf(w.Effort); return err },
+		func() error { in.Effort, err = initEffort(w.Effort, d); return err },
 		func() error { return in.timeouts.read(w.Timeout, d) },
 	} {
 		if err := step(); err != nil {
@@ -176,6 +176,47 @@ func names(field string, raw jsontext.Value) ([]string, error) {
 		return nil, badField(field, "want a list of names")
 	}
 	return list, nil
+}
+
+// sdkServers reads the names of servers inside the host: a list, or an object by
+// name, whose values must not say that they are anything else.
+func sdkServers(raw jsontext.Value) ([]string, error) {
+	const field = "sdkMcpServers"
+	if raw.Kind() != '{' {
+		return names(field, raw)
+	}
+	list, err := members(field, raw)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range list {
+		var config struct {
+			Type *string `json:"type"`
+		}
+		if !isNull(m.value) {
+			if !isObject(m.value) {
+				return nil, badField(field+"."+m.name, "have %s, want an object", kindName(m.value.Kind()))
+			}
+			if err := decode(m.value, &config); err != nil {
+				return nil, fmt.Errorf("field %q: %w", field+"."+m.name, err)
+			}
+		}
+		if config.Type != nil && *config.Type != "sdk" {
+			return nil, badField(field+"."+m.name+".type", "is %q: servers inside the host are of type sdk, others belong in mcpServers", *config.Type)
+		}
+		out = append(out, m.name)
+	}
+	return out, nil
+}
+
+// initEffort reads the effort. What is no text says nothing to the published
+// SDKs' peers; elsewhere it is an error.
+func initEffort(raw jsontext.Value, d streamjson.Dialect) (string, error) {
+	if d == streamjson.Native && !isNull(raw) && raw.Kind() != '"' {
+		return "", badField("effort", "have %s, want a text", kindName(raw.Kind()))
+	}
+	return effortOf(raw)
 }
 
 // configs reads an object of objects.

@@ -32,13 +32,13 @@ var (
 )
 
 var initNotes = []string{
-	"`hooks`: by event a list of `{matcher, hookCallbackIds, timeout}`, or one list of such objects with `event` in each; `timeout` in seconds.",
+	"`hooks`: by event a list of `{matcher, hookCallbackIds, timeout}`, or one list of such objects with `event` in each; `timeout` in seconds. An event that there is not is an error in the native dialect.",
 	"`sdkMcpServers`: the names of MCP servers in the host, as a list or as the keys of an object.",
 	"`mcpServers`: configurations by name.",
-	"`agents`: definitions by name, or a list of them with `name` in each.",
+	"`agents`: definitions by name, or a list of them with `name` in each: `description`, `prompt` or `systemPrompt`, `tools`, `disallowedTools`, `model` or `modelConfig` `{model, temp, topP}`, `effort`, `runConfig` `{maxTurns, maxTimeMinutes}`, `permissionMode`, `background`, `level` (session, project, user or builtin: which of several of one name counts), `color`, `filePath`.",
 	"`systemPrompt`: a text, or a list of texts, in the place of the default one; `appendSystemPrompt` follows it.",
 	"`jsonSchema`: the object that the answer must fit.",
-	"`skills`: a list of names.",
+	"`skills`: a list of names; there are no skills yet, so it has no effect.",
 	"`timeout`: `{canUseTool, hook, mcp}` in milliseconds, 0 for no limit.",
 	"`effort`: as in set_effort.",
 }

@@ -30,6 +30,14 @@ const (
 	PermissionRequest  Event = "PermissionRequest"
 )
 
+// Events lists the events that fire.
+func Events() []Event {
+	return []Event{
+		PreToolUse, PostToolUse, PostToolUseFailure, UserPromptSubmit, SessionStart, SessionEnd, Stop, SubagentStart,
+		SubagentStop, PreCompact, Notification, PermissionRequest,
+	}
+}
+
 // guards reports whether the hooks of an event stand before something that must
 // not happen unseen: one that fails there denies.
 func (e Event) guards() bool {
