@@ -277,6 +277,7 @@ func tellCases() map[string][]goldenCase {
 
 // oddCases are requests that are none, and ends that any request may have.
 func oddCases() map[string][]goldenCase {
+	lenient := []streamjson.Dialect{streamjson.Claude, streamjson.Qwen}
 	badInput := func(name string, d []streamjson.Dialect, exit int) goldenCase {
 		return goldenCase{name: name, only: d, exit: exit, play: begun(func(h *scriptedHost) {
 			h.send(`{"type":"control_request","request_id":"x"`)
@@ -291,9 +292,13 @@ func oddCases() map[string][]goldenCase {
 	}
 	return map[string][]goldenCase{
 		"from_host/odd": {
-			{name: "an unknown subtype", play: asks(`{"subtype":"no_such_thing"}`, `{"subtype":""}`)},
-			{name: "no subtype", exit: 0, play: asks(`{}`, `{"subtype":7}`)},
-			{name: "no request", exit: 0, play: asks(`7`, `null`)},
+			// A request that can't be read is a line that can't be read.
+			{name: "an unknown subtype", only: onlyNative, exit: 42, play: asks(`{"subtype":"no_such_thing"}`, `{"subtype":""}`)},
+			{name: "no subtype", only: onlyNative, exit: 42, play: asks(`{}`, `{"subtype":7}`)},
+			{name: "no request", only: onlyNative, exit: 42, play: asks(`7`, `null`)},
+			{name: "an unknown subtype", only: lenient, play: asks(`{"subtype":"no_such_thing"}`, `{"subtype":""}`)},
+			{name: "no subtype", only: lenient, play: asks(`{}`, `{"subtype":7}`)},
+			{name: "no request", only: lenient, play: asks(`7`, `null`)},
 			{name: "before anything else", play: asks(`{"subtype":"set_permission_mode","mode":"plan"}`, `{"subtype":"mcp_server_status"}`, `{"subtype":"initialize"}`)},
 			{name: "cancelled", play: begun(func(h *scriptedHost) {
 				h.serving("")
@@ -311,7 +316,7 @@ func oddCases() map[string][]goldenCase {
 				h.eof()
 			}},
 			badInput("lines that are none", onlyNative, 42),
-			badInput("lines that are none", []streamjson.Dialect{streamjson.Claude, streamjson.Qwen}, 0),
+			badInput("lines that are none", lenient, 0),
 		},
 	}
 }
