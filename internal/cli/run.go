@@ -64,6 +64,7 @@ func runHeadless(ctx context.Context, cio IO, o *options) error {
 	asker := policy.Asker(policy.Nobody{})
 	if o.inputFormat == formatStreamJSON {
 		asker = newHost(o)
+		shareProcessors(cio)
 	}
 	w, err := newWiring(ctx, cio, o, asker)
 	if err == nil {
@@ -81,6 +82,19 @@ func runHeadless(ctx context.Context, cio IO, o *options) error {
 		return &endedError{code}
 	}
 	return err
+}
+
+// hostThreads is how many threads run Go code at once, at least, while a host
+// waits for answers.
+const hostThreads = 4
+
+// shareProcessors lets the system, and not the Go scheduler, share out few
+// processors, unless the user decided: a line from the host then never waits until
+// the pieces of an answer that came together are dealt with.
+func shareProcessors(cio IO) {
+	if runtime.GOMAXPROCS(0) < hostThreads && cio.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(hostThreads)
+	}
 }
 
 // runSession runs one session to its end and says what the exit code is.
