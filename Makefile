@@ -3,16 +3,20 @@ GO      ?= go
 BIN     := bin/agent
 VERSION ?= 0.1.0
 LDFLAGS := -s -w -X github.com/agentcli/agent/internal/cli/version.Own=$(VERSION)
-# One set of flags, so that what one step compiled serves the next. Without the
-# tag gRPC, which a model's SDK brings, makes the linker keep every method there
-# is: 15 MB (docs/adr/0017-binary-size.md).
+# One set of flags, so that what one step compiled serves the next; only the race
+# detector needs cgo. Without the tag gRPC, which a model's SDK brings, makes the
+# linker keep every method there is: 15 MB (docs/adr/0017-binary-size.md).
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath -tags=grpcnotrace
-FUZZTIME ?= 5s
+export CGO_ENABLED := 0
+FUZZTIME ?= 3s
 # Packages with code per operating system; `make check` builds all of it.
 OS_SPECIFIC := ./internal/sandbox ./internal/tools ./internal/streamjson ./internal/settings ./internal/transcript
+# What is compiled for its types alone need not be fast.
+TYPES_ONLY := '-gcflags=all=-N -l'
 # The race detector needs a C compiler; without one the tests run without it.
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
+race: export CGO_ENABLED := $(if $(CC_FOUND),1,0)
 
 .PHONY: all build demo test race fuzz soak bench check fmt clean
 
@@ -30,8 +34,8 @@ demo: build
 # The gate. CI runs this and nothing else.
 test: fmt
 	$(GO) vet ./...
-	GOOS=darwin $(GO) vet $(OS_SPECIFIC)
-	GOOS=windows $(GO) vet $(OS_SPECIFIC)
+	GOOS=darwin $(GO) vet $(TYPES_ONLY) $(OS_SPECIFIC)
+	GOOS=windows $(GO) vet $(TYPES_ONLY) $(OS_SPECIFIC)
 	$(MAKE) --no-print-directory race
 	@$(GO) test -count=1 -v -run TestCorpusScore ./internal/policy | grep '^policy score'
 	$(MAKE) --no-print-directory fuzz
