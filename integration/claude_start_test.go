@@ -95,3 +95,19 @@ func TestAComposedLineIsNoCommandForAHost(t *testing.T) {
 	}
 	h.end(0)
 }
+
+// TestRulesThatCantBeReadAllowNothing: as in the program that Claude's SDKs are
+// made for. One that is to deny something ends the start.
+func TestRulesThatCantBeReadAllowNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	model := p.scripted(shell(1, "touch made.txt") + say("done"))
+	for flag, code := range map[string]int{"--allowedTools": 0, "--disallowedTools": 1} {
+		for _, rule := range []string{"(bad", "Bash(", "WebFetch(/x)"} {
+			proc, exit := p.run(testkit.Spec{Args: append([]string{"--dialect=claude", model, flag, rule}, bothWays...), Stdin: userLine("go") + "\n"})
+			if exit.Code != code || p.has("made.txt") {
+				t.Errorf("%s %s: exit %d: %s%s", flag, rule, exit.Code, proc.Output(), proc.Stderr())
+			}
+		}
+	}
+}

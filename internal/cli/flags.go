@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -211,10 +212,11 @@ func (o *options) dirs() []string {
 
 // parseRules reads the lists of a rule flag, which qwen's SDK writes as that
 // program has them. To its users a rule that can match no call is none, unless
-// it is to keep one of our tools from something.
-func (o *options) parseRules(flag string, b policy.Behavior, lists []string) ([]policy.Rule, error) {
+// it is to keep one of our tools from something; to those of Claude's SDKs one
+// that can't be read allows nothing, and is told to warn.
+func (o *options) parseRules(flag string, b policy.Behavior, lists []string, warn func(string)) ([]policy.Rule, error) {
 	var out []policy.Rule
-	qwen := o.hostedBy(streamjson.Qwen)
+	qwen, claude := o.hostedBy(streamjson.Qwen), o.hostedBy(streamjson.Claude)
 	for _, list := range lists {
 		for _, text := range policy.SplitRules(list) {
 			rule := text
@@ -225,6 +227,9 @@ func (o *options) parseRules(flag string, b policy.Behavior, lists []string) ([]
 			var matchless *policy.MatchlessError
 			switch {
 			case qwen && errors.As(err, &matchless) && (b == policy.Allow || !policy.IsTool(text) && !strings.Contains(text, "*")):
+				continue
+			case claude && err != nil && b == policy.Allow:
+				warn(fmt.Sprintf("%s: %v; it allows nothing", flag, err))
 				continue
 			case err != nil:
 				return nil, fail(ExitUsage, "%s: %w", flag, err)

@@ -253,11 +253,11 @@ func (w *wiring) recorder() (func(model.Provider) model.Provider, error) {
 
 // buildPolicy collects the rules of flags, settings and policy files.
 func (w *wiring) buildPolicy(context.Context) error {
-	allow, err := w.o.parseRules("--allowed-tools", policy.Allow, w.o.allowedTools)
+	allow, err := w.o.parseRules("--allowed-tools", policy.Allow, w.o.allowedTools, w.warn)
 	if err != nil {
 		return err
 	}
-	deny, err := w.o.parseRules("--disallowed-tools", policy.Deny, w.o.disallowedTools)
+	deny, err := w.o.parseRules("--disallowed-tools", policy.Deny, w.o.disallowedTools, w.warn)
 	if err != nil {
 		return err
 	}
