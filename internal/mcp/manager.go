@@ -320,11 +320,12 @@ func (m *Manager) signal() {
 	m.changed = make(chan struct{})
 }
 
-// Wait starts what is held back, and waits until no server is connecting. Each is waited for no longer than
-// limit (0: DefaultWait, or MCP_TIMEOUT of the environment) from its start on: one
-// that hangs delays whoever waits first, and not everybody again. Nothing is waited
-// for once the Manager is closed. It returns the names of those that are
-// connecting still: they go on, and their tools are reported when they come.
+// Wait starts what is held back, and waits until no server is connecting. Each is
+// waited for no longer than limit (0: DefaultWait, or MCP_TIMEOUT of the
+// environment) from its start on: one that hangs delays whoever waits first, and
+// not everybody again. Nothing is waited for once the Manager is closed. It
+// returns the names of those that are connecting still: they go on, and their
+// tools are reported when they come.
 func (m *Manager) Wait(ctx context.Context, limit time.Duration) []string {
 	m.Start()
 	limit = firstTime(limit, envTime(m.o.Env, "MCP_TIMEOUT"), DefaultWait)
