@@ -259,6 +259,11 @@ func (t *turn) unknownTool(u model.ToolUse) outcome {
 	if d := t.c.cfg.Policy.Decide(f); d.Behavior == policy.Deny && d.Rule != "" {
 		return *denied(u, ByPolicy, d.Reason, refusal(u, d))
 	}
+	if away := t.c.cfg.Away; away != nil {
+		if why := away(u.Name); why != "" {
+			return failed(u, fmt.Sprintf("%s can't be called now: %s.", u.Name, why))
+		}
+	}
 	known := ""
 	for _, tool := range t.c.cfg.Tools.All() {
 		if known != "" {

@@ -138,6 +138,9 @@ type Config struct {
 	// background. Without it they have turns of their own when they end, and the
 	// conversation does not end before.
 	WaitForTasks bool
+	// Away says why a tool that isn't there may yet come, by its name; "" if it
+	// never does. nil: none comes.
+	Away func(tool string) string
 	// SubSystem makes the system prompt of a sub-agent from that of its
 	// definition; nil: that is it.
 	SubSystem func(prompt string) string

@@ -9,7 +9,8 @@ import (
 	"github.com/agentcli/agent/internal/tools"
 )
 
-// A tool that a rule took away is denied; one that never was is unknown.
+// A tool that a rule took away is denied; one that never was is unknown, and of
+// one that is away the model is told why.
 func TestCallsOfToolsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	rule, err := policy.ParseRule("gone", policy.Deny, "the test")
@@ -18,13 +19,20 @@ func TestCallsOfToolsThatAreNotThere(t *testing.T) {
 	}
 	r := newRig(t, func(c *Config) {
 		c.Policy = policy.NewEngine([]policy.Rule{rule})
-	}, calls(call{"gone", "t1", `{}`}, call{"never", "t2", `{}`}), says("ok"))
+		c.Away = func(tool string) string {
+			if tool == "late" {
+				return "its server is disconnected"
+			}
+			return ""
+		}
+	}, calls(call{"gone", "t1", `{}`}, call{"never", "t2", `{}`}, call{"late", "t3", `{}`}), says("ok"))
 	res := r.run(t.Context(), "hi")[0]
 	if len(res.Denials) != 1 || res.Denials[0].ToolUseID != "t1" || res.Denials[0].Source != ByPolicy {
 		t.Errorf("denials = %+v", res.Denials)
 	}
 	told := textOf(r.c.history[2].Blocks)
-	if !strings.Contains(told, "Permission to use gone was denied") || !strings.Contains(told, `no tool named "never"`) {
+	if !strings.Contains(told, "Permission to use gone was denied") || !strings.Contains(told, `no tool named "never"`) ||
+		!strings.Contains(told, "late can't be called now: its server is disconnected.") {
 		t.Errorf("the model was told %q", told)
 	}
 }

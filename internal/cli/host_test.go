@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -319,5 +320,21 @@ func TestJudgeOfACallThatCannotRun(t *testing.T) {
 	}
 	if d := h.Judge(t.Context(), control.ToolCall{Tool: "write_file", Input: []byte(`{"file_path":"a","content":"x"}`)}); d.Behavior != policy.Ask {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestAToolOfAServerThatIsAway: the model is told of the server, and not that
+// there is no such tool.
+func TestAToolOfAServerThatIsAway(t *testing.T) {
+	t.Parallel()
+	h := wired(t, newTestPlace(t))
+	h.w.servers.AddFailed("dynamic", map[string]error{"the db": errors.New("it is wrong")})
+	if got := h.w.awayTool("mcp__the_db__query"); got != `the MCP server "the db" is failed` {
+		t.Errorf("told %q", got)
+	}
+	for _, name := range []string{"mcp__other__query", "the_db", "read_file"} {
+		if got := h.w.awayTool(name); got != "" {
+			t.Errorf("%s: told %q", name, got)
+		}
 	}
 }

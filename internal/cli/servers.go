@@ -180,6 +180,17 @@ func (w *wiring) trustRules(wanted func(server string) bool) []policy.Rule {
 	})
 }
 
+// awayTool says why a tool of an MCP server isn't there, if the server isn't:
+// agent.Config.Away.
+func (w *wiring) awayTool(tool string) string {
+	for _, s := range w.servers.Status() {
+		if s.State != mcp.Connected && strings.HasPrefix(tool, "mcp__"+mcp.SafeName(s.Name)+"__") {
+			return fmt.Sprintf("the MCP server %q is %s", s.Name, s.State)
+		}
+	}
+	return ""
+}
+
 // serverTools takes tools of MCP servers that have come or gone.
 func (w *wiring) serverTools(added []tools.Tool, removed []string) {
 	w.offering.Lock()

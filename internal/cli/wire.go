@@ -344,7 +344,7 @@ func (w *wiring) agentConfig(check *checkers) agent.Config {
 		Check: check.judge, Save: w.saveRule, Apply: w.perms.apply, Words: w.o.words(),
 		MaxTurns: w.set.Int(settings.MaxTurns), MaxBudgetUSD: w.o.maxBudget, FailOnDenial: w.o.onDeny == "fail",
 		ThinkingBudget: w.o.thinkingBudget(), Effort: model.Effort(w.o.effort), Fallback: w.o.fallback,
-		Expand: w.expand, Prepare: w.waitForServers, Hooks: w.hooks, HookEvents: w.o.hookEvents,
+		Expand: w.expand, Prepare: w.waitForServers, Away: w.awayTool, Hooks: w.hooks, HookEvents: w.o.hookEvents,
 		Tasks: w.toolset.tasks, MaxDepth: w.o.maxDepth, WaitForTasks: w.o.host.dialect == streamjson.Qwen, SubSystem: w.subSystem, OwnTools: w.ownTools, SystemNotes: w.serverNotes,
 		Log: w.log, Spill: w.spill.keep, MaxServerText: w.limits.serverText,
 	}
