@@ -41,11 +41,12 @@ test: fmt
 	$(MAKE) --no-print-directory fuzz
 	sh demo/run.sh --check $(abspath $(BIN))
 
+# Tests mostly wait for programs: more of them run than there are processors.
 race: build
 	sh scripts/setup.sh
 	@[ -n "$(RACE)" ] || echo "NOTE: there is no C compiler: the tests run without the race detector"
 	@[ -n "$(RACE)" ] || [ "$$CI" != true ] || { echo "CI demands the race detector: install a C compiler"; exit 1; }
-	AGENT_BINARY=$(abspath $(BIN)) $(GO) test $(RACE) -shuffle=on -timeout 10m ./...
+	AGENT_BINARY=$(abspath $(BIN)) $(GO) test $(RACE) -shuffle=on -parallel 4 -timeout 10m ./...
 
 # Each fuzz target for FUZZTIME; the seeds run with the tests.
 fuzz:
