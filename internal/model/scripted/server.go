@@ -285,7 +285,7 @@ func (s *server) refuse(w http.ResponseWriter, f Format, v *vendorError) int {
 func (s *server) listModels(w http.ResponseWriter, route route) int {
 	names := s.opts.Models
 	if len(names) == 0 {
-		names = []string{"scripted"}
+		names = []string{"scripted", "*"} // it answers to any name
 	}
 	list := make([]any, 0, len(names))
 	doc := map[string]any{}
