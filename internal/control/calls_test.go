@@ -299,11 +299,11 @@ func TestOversizedRequestsAreNotSentToClaudeHosts(t *testing.T) {
 
 func TestAskUser(t *testing.T) {
 	q := policy.AskUser{ToolUseID: "t1", Questions: []policy.UserQuestion{
-		{Question: "Which?", Header: "W", Options: []policy.UserOption{{Label: "a"}, {Label: "b"}}, MultiSelect: true}, {Question: "Why?"},
+		{Question: "Which?", Header: "W", Options: []policy.UserOption{{Label: "a", Preview: "p"}, {Label: "b"}}, MultiSelect: true}, {Question: "Why?"},
 	}}
 	for d, want := range map[streamjson.Dialect]string{
 		native: `{"subtype":"can_use_tool","tool_name":"ask_user","tool_use_id":"t1","input":{"questions":[`,
-		qwen:   `{"subtype":"can_use_tool","tool_name":"ask_user_question","tool_use_id":"t1","input":{"questions":[{"question":"Which?","header":"W","options":[{"label":"a","description":""},{"label":"b","description":""}],"multiSelect":true},{"question":"Why?","header":"","options":[],"multiSelect":false}]},"permission_suggestions":[{"type":"allow","label":"Allow"`,
+		qwen:   `{"subtype":"can_use_tool","tool_name":"ask_user_question","tool_use_id":"t1","input":{"questions":[{"question":"Which?","header":"W","options":[{"label":"a","description":"","preview":"p"},{"label":"b","description":""}],"multiSelect":true},{"question":"Why?","header":"","options":[],"multiSelect":false}]},"permission_suggestions":[{"type":"allow","label":"Allow"`,
 		claude: `{"subtype":"can_use_tool","tool_name":"AskUserQuestion","display_name":"AskUserQuestion","input":{"questions":[`,
 	} {
 		h, _ := newHost(t, d)

@@ -168,6 +168,7 @@ type AskUserQuestion struct {
 type AskUserOption struct {
 	Label       string `json:"label"`
 	Description string `json:"description"`
+	Preview     string `json:"preview,omitempty"`
 }
 
 // askUser puts the model's questions to the host, as a call of the tool that

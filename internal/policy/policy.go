@@ -86,6 +86,7 @@ type UserQuestion struct {
 type UserOption struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
+	Preview     string `json:"preview,omitempty"` // to be shown while the choice is looked at
 }
 
 func (ToolPermission) isQuestion() {}

@@ -26,7 +26,8 @@ const askUserSchema = `{"type":"object","properties":{
 "header":{"type":"string","description":"A label of a few words."},
 "options":{"type":"array","maxItems":6,"items":{"type":"object","properties":{
 "label":{"type":"string","description":"The answer, in a few words."},
-"description":{"type":"string","description":"What choosing it means."}},
+"description":{"type":"string","description":"What choosing it means."},
+"preview":{"type":"string","description":"What to show while it is looked at, such as a sketch or code."}},
 "required":["label"]}},
 "multiSelect":{"type":"boolean","description":"Whether several options can be chosen."}},
 "required":["question"]}}},
@@ -39,6 +40,7 @@ type askUserInput struct {
 		Options  []struct {
 			Label       string `json:"label" required:"true"`
 			Description string `json:"description"`
+			Preview     string `json:"preview"`
 		} `json:"options"`
 		MultiSelect bool `json:"multiSelect" alias:"multi_select"`
 	} `json:"questions" required:"true"`
@@ -114,7 +116,7 @@ func (in *askUserInput) list() ([]policy.UserQuestion, error) {
 			if strings.TrimSpace(o.Label) == "" {
 				return nil, fmt.Errorf("questions[%d].options[%d].label is empty", i, j)
 			}
-			list[i].Options = append(list[i].Options, policy.UserOption{Label: o.Label, Description: o.Description})
+			list[i].Options = append(list[i].Options, policy.UserOption{Label: o.Label, Description: o.Description, Preview: o.Preview})
 		}
 	}
 	return list, nil
