@@ -290,7 +290,7 @@ func (h *scriptedHost) record() []any {
 			h.t.Errorf("%v: %s", err, l.Text)
 			continue
 		}
-		if f["type"] != "tool_progress" { // as time will have it
+		if !isProgress(f) {
 			out = append(out, map[string]any{"out": r.frame(f)})
 		}
 	}
