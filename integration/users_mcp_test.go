@@ -285,6 +285,7 @@ func TestAPersonIsToldWhichServersAreMissing(t *testing.T) {
 	h.initialize(nil)
 	h.say("one")
 	h.result()
+	h.end(0)
 	if text := h.Stderr(); len(text) > 0 {
 		t.Errorf("a host's stderr: %s", text)
 	}

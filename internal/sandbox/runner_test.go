@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -115,7 +116,7 @@ func TestWhatCannotBeStartedIsExplained(t *testing.T) {
 		"nothing":             {Command{}, "empty"},
 		"no such program":     {Command{Argv: []string{"nonesuch-program"}, Env: testEnv}, "not found in PATH"},
 		"not executable":      {Command{Argv: []string{"/etc/passwd"}}, "not executable"},
-		"directory is gone":   {Command{Argv: []string{"/bin/sh"}, Dir: "/nonexistent"}, "working directory"},
+		"directory is gone":   {Command{Argv: []string{"/bin/sh"}, Dir: filepath.Join(t.TempDir(), "gone")}, "working directory"},
 		"directory is a file": {Command{Argv: []string{"/bin/sh"}, Dir: "/etc/passwd"}, "not a directory"},
 		"unknown profile":     {Command{Argv: []string{"/bin/sh"}, Profile: "jail"}, "not supported"},
 	} {

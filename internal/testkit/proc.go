@@ -48,7 +48,7 @@ type Proc struct {
 	begin  time.Time
 	stdin  io.WriteCloser
 	stdout *os.File
-	stderr bytes.Buffer
+	stderr errorText
 
 	reading sync.Once
 	done    chan struct{} // closed at the end of stdout
@@ -226,7 +226,7 @@ func (p *Proc) Wait(limit time.Duration) (Exit, error) {
 	var status *exec.ExitError
 	switch {
 	case late:
-		return Exit{}, fmt.Errorf("not ended within %s; stderr: %s", limit, p.stderr.Bytes())
+		return Exit{}, fmt.Errorf("not ended within %s; stderr: %s", limit, p.Stderr())
 	case err != nil && !errors.As(err, &status):
 		return Exit{}, err
 	}
@@ -262,8 +262,25 @@ func (p *Proc) Output() string {
 	return sb.String()
 }
 
-// Stderr returns stderr; call it after Wait.
-func (p *Proc) Stderr() string { return p.stderr.String() }
+// Stderr returns stderr as far as it has come; after Wait that is all.
+func (p *Proc) Stderr() string {
+	p.stderr.mu.Lock()
+	defer p.stderr.mu.Unlock()
+	return p.stderr.text.String()
+}
+
+// errorText keeps what is written to it.
+type errorText struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (e *errorText) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.text.Write(b)
+}
 
 // Frames parses all lines as frames and checks each.
 func (p *Proc) Frames() ([]Frame, error) {
