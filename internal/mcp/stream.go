@@ -51,15 +51,15 @@ func (s *stream) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-s.incoming:
 		return m, nil
-	default:
+	case <-s.ended:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	select {
 	case m := <-s.incoming:
 		return m, nil
-	case <-s.ended:
+	default:
 		return nil, s.err()
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 
@@ -138,19 +138,25 @@ func (s *stream) end(cause error) {
 	})
 }
 
-// line takes one line of the peer. It blocks while nobody reads.
+// line takes one line of the peer: a message, or a batch of them, which old
+// versions of the protocol have. It blocks while nobody reads.
 func (s *stream) line(text []byte) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		return
 	}
 	var batch []json.RawMessage
-	if text[0] == '[' && json.Unmarshal(text, &batch) == nil { // of old versions of the protocol
-		for _, one := range batch {
-			s.line(one)
-		}
+	if text[0] != '[' || json.Unmarshal(text, &batch) != nil {
+		s.message(text)
 		return
 	}
+	for _, one := range batch {
+		s.message(one)
+	}
+}
+
+// message takes one message of the peer. It blocks while nobody reads.
+func (s *stream) message(text []byte) {
 	m, err := jsonrpc.DecodeMessage(bytes.Clone(text)) // a message may keep pieces of its text
 	if err != nil {
 		s.log.Debug("a line that is no message was skipped", "error", err, "line", clip(string(text), 200))
