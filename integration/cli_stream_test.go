@@ -164,9 +164,10 @@ func TestStreamOptionsThatMakeNoSenseAreErrorResults(t *testing.T) {
 		withOptions("c", map[string]any{"maxTurns": 0}),
 		withOptions("d", map[string]any{"maxTurns": "many"}),
 		withOptions("e", map[string]any{"model": "nosuch/model"}),
-		userLine("f"),
+		line(map[string]any{"type": "user", "priority": "soon", "message": map[string]any{"role": "user", "content": "f"}}),
+		userLine("g"),
 	}, p.scripted(echo))
-	expect(t, texts(list), "error: modle", "error: careful", "error: maxTurns", "error: maxTurns", "error: nosuch", "1: f")
+	expect(t, texts(list), "error: modle", "error: careful", "error: maxTurns", "error: maxTurns", "error: nosuch", "error: soon", "1: g")
 	if exit.Code != 0 {
 		t.Errorf("exit code %d", exit.Code)
 	}

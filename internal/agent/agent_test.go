@@ -775,3 +775,42 @@ func TestAFullQueueRefusesInputs(t *testing.T) {
 		t.Errorf("results = %+v", got)
 	}
 }
+
+func TestInputsAreTakenByPriority(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, says("1"), says("2"), says("3"), says("4"), says("5"))
+	for _, in := range []Input{
+		{UUID: "later", Priority: Later}, {UUID: "a"}, {UUID: "now a", Priority: Now}, {UUID: "b"}, {UUID: "now b", Priority: Now},
+	} {
+		in.Blocks = []model.Block{model.Text{Text: in.UUID}}
+		r.c.Submit(in)
+	}
+	r.run(t.Context())
+	var order []string
+	for _, m := range r.c.History() {
+		if m.Role == model.RoleUser {
+			order = append(order, m.ID)
+		}
+	}
+	if diff := cmp.Diff([]string{"now a", "now b", "a", "b", "later"}, order); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An interrupt means what waited when it came, not what overtakes it.
+func TestInterruptBeforeTheFirstTurnEndsTheInputThatWaited(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, says("of the second"), says("of the third"))
+	text := func(s string) []model.Block { return []model.Block{model.Text{Text: s}} }
+	r.c.Submit(Input{UUID: "first", Blocks: text("first")})
+	r.c.Submit(Input{UUID: "third", Blocks: text("third")})
+	queued, _ := r.c.Interrupt(ErrInterrupted, false)
+	r.c.Submit(Input{UUID: "second", Blocks: text("second"), Priority: Now})
+	got := r.run(t.Context())
+	if diff := cmp.Diff([]string{"third"}, queued); diff != "" {
+		t.Error(diff)
+	}
+	if len(got) != 3 || got[0].IsError || !errors.Is(got[1].Err, ErrInterrupted) || got[2].IsError {
+		t.Errorf("results = %+v", got)
+	}
+}

@@ -8,10 +8,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -183,7 +183,7 @@ type Conversation struct {
 	mu        sync.Mutex // guards the rest
 	tune      tuning
 	cancel    context.CancelCauseFunc // of the running turn; nil when idle
-	latched   error                   // ends the next turn at once
+	latched   error                   // ends the turn that is about to begin
 	working   bool                    // the worker took an input that becomes a turn
 	found     []string                // deferred tools that were found; never changed in place
 	resumable Interruption            // how the last turn ended
@@ -243,10 +243,11 @@ func (c *Conversation) Interrupt(cause error, cancelQueued bool) (queued, cancel
 func (c *Conversation) InterruptAfter(cause error, cancelQueued bool, receipt func(queued, cancelled []string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	queued, first, waits := c.inbox.pending()
-	if c.cancel == nil && !c.working && first >= 0 {
-		queued = slices.Delete(queued, first, first+1)
+	var first error // of the waiting inputs is running, if nothing else is
+	if c.cancel == nil && !c.working {
+		first = cause
 	}
+	queued := c.inbox.pending(first)
 	if cancelQueued {
 		c.inbox.drop(queued)
 		receipt(nil, queued)
@@ -256,7 +257,7 @@ func (c *Conversation) InterruptAfter(cause error, cancelQueued bool, receipt fu
 	switch {
 	case c.cancel != nil:
 		c.cancel(cause)
-	case c.working || waits:
+	case c.working:
 		c.latched = cause
 	}
 }
@@ -335,7 +336,7 @@ func (c *Conversation) serve(ctx context.Context, in Input) {
 		return
 	}
 	turnCtx, cancel := context.WithCancelCause(ctx)
-	c.begin(cancel)
+	c.begin(&in, cancel)
 	t := &turn{c: c, in: in, start: c.cfg.Now()}
 	result := t.run(turnCtx)
 	cancel(nil)
@@ -351,12 +352,12 @@ func (c *Conversation) serve(ctx context.Context, in Input) {
 	c.send(ctx, &TurnEnded{Result: result})
 }
 
-func (c *Conversation) begin(cancel context.CancelCauseFunc) {
+func (c *Conversation) begin(in *Input, cancel context.CancelCauseFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancel = cancel
-	if c.latched != nil {
-		cancel(c.latched)
+	if cause := cmp.Or(in.interrupted, c.latched); cause != nil {
+		cancel(cause)
 		c.latched = nil
 	}
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 
@@ -15,6 +16,7 @@ type Input struct {
 	UUID       string // of the user message; made up if empty
 	Blocks     []model.Block
 	AppendOnly bool // add to the history, start no turn
+	Priority   Priority
 	// Composed says that the host put the text together: a "/" at its start is
 	// no command.
 	Composed bool
@@ -40,14 +42,27 @@ type Input struct {
 	// Err makes the input a failed one: its turn ends at once with this error.
 	Err error
 
-	clear bool // empty the history instead, see Conversation.Clear
+	clear       bool  // empty the history instead, see Conversation.Clear
+	interrupted error // why its turn ends as it begins; nil: it does not
 }
+
+// Priority is an input's place in the queue: before all of lower priority,
+// behind all of the same. It ends no turn.
+type Priority int
+
+// The priorities, as the wire names them. Next, the zero value, is that of
+// inputs which say nothing.
+const (
+	Later Priority = iota - 1
+	Next
+	Now
+)
 
 // inbox is the ordered queue of inputs. It never blocks the one who puts.
 type inbox struct {
 	mu     sync.Mutex
-	items  []Input
-	bytes  int // sum of the items' sizes
+	items  [3][]Input // by falling priority; oldest first
+	bytes  int        // sum of the items' sizes
 	closed bool
 	holds  int           // inputs of our own that will come, closed or not
 	ready  chan struct{} // one slot; filled when there may be something to take
@@ -72,10 +87,29 @@ func (b *inbox) put(in Input) bool {
 	if b.bytes+in.Size > maxQueued {
 		in = Input{UUID: in.UUID, Err: ErrQueueFull}
 	}
-	b.bytes += in.Size
-	b.items = append(b.items, in)
+	b.add(in)
 	b.wake()
 	return true
+}
+
+// add is called with mu held.
+func (b *inbox) add(in Input) {
+	b.bytes += in.Size
+	queue := &b.items[Now-in.Priority]
+	*queue = append(*queue, in)
+}
+
+// all yields the inputs in the order in which they are taken. mu is held.
+func (b *inbox) all() iter.Seq[*Input] {
+	return func(yield func(*Input) bool) {
+		for _, queue := range b.items {
+			for i := range queue {
+				if !yield(&queue[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (b *inbox) close() {
@@ -95,7 +129,7 @@ func (b *inbox) isClosed() bool {
 func (b *inbox) exhausted() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.closed && b.holds == 0 && len(b.items) == 0
+	return b.closed && b.holds == 0 && b.count() == 0
 }
 
 // abandon closes, and lets nothing that is held come any more.
@@ -122,7 +156,7 @@ func (b *inbox) release(in Input, comes bool) {
 	}
 	b.holds--
 	if comes {
-		b.items = append(b.items, in)
+		b.add(in)
 	}
 	b.wake()
 }
@@ -135,62 +169,73 @@ func (b *inbox) wake() {
 	}
 }
 
-// take returns the oldest input, if there is one, and whether more may come.
+// take returns the first input, if there is one, and whether more may come.
 func (b *inbox) take() (in Input, ok, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.items) == 0 {
-		return Input{}, false, !b.closed || b.holds > 0
+	for i, queue := range b.items {
+		if len(queue) == 0 {
+			continue
+		}
+		in = queue[0]
+		b.bytes -= in.Size
+		queue[0] = Input{}
+		b.items[i] = queue[1:]
+		return in, true, true
 	}
-	in = b.items[0]
-	b.bytes -= in.Size
-	b.items[0] = Input{}
-	b.items = b.items[1:]
-	return in, true, true
+	return Input{}, false, !b.closed || b.holds > 0
 }
 
 func (b *inbox) len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.items)
+	return b.count()
+}
+
+// count is called with mu held.
+func (b *inbox) count() int {
+	n := 0
+	for _, queue := range b.items {
+		n += len(queue)
+	}
+	return n
 }
 
 // pending returns the uuids of the inputs that wait, but for those that the
-// program made. waits says that one of all will have a turn; first is where the
-// first of those is among ids, -1 if it isn't.
-func (b *inbox) pending() (ids []string, first int, waits bool) {
+// program made. With a cause the first one that will have a turn counts as
+// running instead: its turn ends with cause as it begins.
+func (b *inbox) pending(cause error) (ids []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	first = -1
-	for i := range b.items {
-		in := &b.items[i]
-		if in.clear {
-			continue
-		}
-		if !waits && in.hasTurn() {
-			waits = true
-			if !in.Injected {
-				first = len(ids)
-			}
-		}
-		if !in.Injected {
+	for in := range b.all() {
+		switch {
+		case in.clear:
+		case cause != nil && in.hasTurn():
+			in.interrupted, cause = cause, nil
+		case !in.Injected:
 			ids = append(ids, in.UUID)
 		}
 	}
-	return ids, first, waits
+	return ids
 }
 
 // drop takes the inputs with these uuids away.
 func (b *inbox) drop(ids []string) {
+	gone := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		gone[id] = true
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.items = slices.DeleteFunc(b.items, func(in Input) bool {
-		gone := !in.clear && slices.Contains(ids, in.UUID)
-		if gone {
+	for i := range b.items {
+		b.items[i] = slices.DeleteFunc(b.items[i], func(in Input) bool {
+			if in.clear || !gone[in.UUID] {
+				return false
+			}
 			b.bytes -= in.Size
-		}
-		return gone
-	})
+			return true
+		})
+	}
 }
 
 // hasTurn reports whether the input becomes a turn.

@@ -26,10 +26,26 @@ func toInput(line *streamjson.UserLine, embed bool) agent.Input {
 		in.Blocks, in.Size = blocks, sizeOf(blocks)
 		err = applyOptions(&in, line)
 	}
+	if err == nil {
+		in.Priority, err = priority(line.Priority)
+	}
 	if err != nil {
 		in.Err = fmt.Errorf("user line: %w", err)
 	}
 	return in
+}
+
+// priority reads a line's place in the queue; "" is the usual one.
+func priority(text string) (agent.Priority, error) {
+	switch text {
+	case "now":
+		return agent.Now, nil
+	case "next", "":
+		return agent.Next, nil
+	case "later":
+		return agent.Later, nil
+	}
+	return agent.Next, fmt.Errorf("priority is %q: use one of now, next, later", text)
 }
 
 // humanOrigin is where a user line says that it comes from, if it says that a

@@ -358,3 +358,13 @@ func TestNoTwoLinesHaveOneID(t *testing.T) {
 		t.Errorf("the ids are %v and %v, want u1 and a new one", first, second)
 	}
 }
+
+func TestPriorityOfALine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]agent.Priority{"": agent.Next, "now": agent.Now, "next": agent.Next, "later": agent.Later} {
+		in := toInput(&streamjson.UserLine{Priority: text, Message: streamjson.UserMessage{Content: streamjson.TextContent("x")}}, false)
+		if in.Err != nil || in.Priority != want {
+			t.Errorf("%q: %v, %v", text, in.Priority, in.Err)
+		}
+	}
+}

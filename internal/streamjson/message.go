@@ -37,7 +37,7 @@ type UserLine struct {
 	// Options is the raw per-turn options object; see [UserLine.TurnOptions].
 	Options  json.RawMessage `json:"options"`
 	Origin   json.RawMessage `json:"origin"`
-	Priority string          `json:"priority"` // now, next or later; may be empty
+	Priority string          `json:"priority"` // now, next or later; empty is next
 	// ShouldQuery false means: append to the history only, start no turn. Nil
 	// is the same as true.
 	ShouldQuery *bool `json:"shouldQuery"`
