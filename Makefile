@@ -8,7 +8,7 @@ LDFLAGS := -s -w -X github.com/agentcli/agent/internal/cli/version.Own=$(VERSION
 # linker keep every method there is: 15 MB (docs/adr/0017-binary-size.md).
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath -tags=grpcnotrace
 export CGO_ENABLED := 0
-FUZZTIME ?= 3s
+FUZZTIME ?= 2s
 # Packages with code per operating system; `make check` builds all of it.
 OS_SPECIFIC := ./internal/sandbox ./internal/tools ./internal/streamjson ./internal/settings ./internal/transcript
 # What is compiled for its types alone need not be fast.

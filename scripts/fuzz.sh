@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs every fuzz target of the module for the time given (default 3s), as many
+# Runs every fuzz target of the module for the time given (default 2s), as many
 # at once as there are processors, each on one. Only the module's own code is
 # instrumented: what it imports is as it was compiled for the program, and
 # guides nothing.
 set -eu
-time=${1:-3s}
+time=${1:-2s}
 cd "$(dirname "$0")/.."
 go=${GO:-go}
 bins=$(mktemp -d)
