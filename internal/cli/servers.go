@@ -109,6 +109,9 @@ func sortOut(list []mcp.Config, err error) (serverSet, error) {
 
 // addServers adds servers. Those inside the host are only reached.
 func (w *wiring) addServers(scope string, set serverSet) {
+	if len(set.list)+len(set.bad) == 0 {
+		return // whom to trust is as before
+	}
 	for _, c := range set.list {
 		at := scope
 		if c.Type == mcp.TypeSDK {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	_ "embed" // for the catalogue
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +10,6 @@ import (
 	"strings"
 	"sync"
 )
-
-//go:embed catalog.json
-var catalogJSON []byte
 
 // Info is what is known about a model. Zero numbers are unknown.
 type Info struct {
@@ -50,7 +46,7 @@ type providerInfo struct {
 	Free     bool   `json:"free"` // no model costs anything here
 }
 
-// catalogFile is the JSON form. Models stay raw, so that one in an override can
+// catalogFile is the JSON form of overrides. Models stay raw, so that one in an override can
 // be laid over the one it changes.
 type catalogFile struct {
 	AsOf      string                     `json:"asOf"`
@@ -68,31 +64,23 @@ type Catalog struct {
 	byName    map[string]int // id and aliases, lower case; ids win
 }
 
-// DefaultCatalog returns the embedded catalogue, parsed at the first call.
-func DefaultCatalog() *Catalog { return embedded() }
+// DefaultCatalog returns the shipped catalogue, indexed at the first call.
+func DefaultCatalog() *Catalog { return shipped() }
 
-var embedded = sync.OnceValue(func() *Catalog {
+var shipped = sync.OnceValue(func() *Catalog {
 	c, err := LoadCatalog(nil)
 	if err != nil {
-		panic("model: embedded catalogue: " + err.Error()) // a test loads it
+		panic("model: shipped catalogue: " + err.Error()) // a test loads it
 	}
 	return c
 })
 
-// LoadCatalog parses the embedded catalogue and lays overrides, of the same
-// JSON form, over it: its models are added, or change the fields that they name
-// of the model with the same provider and id; its prices replace. overrides may
-// be nil; it is read to its end. The error says what is wrong in it, and where.
+// LoadCatalog lays overrides, in the JSON form of a catalogue, over the shipped
+// one: its models are added, or change the fields that they name of the model
+// with the same provider and id; its prices replace. overrides may be nil; it is
+// read to its end. The error says what is wrong in it, and where.
 func LoadCatalog(overrides io.Reader) (*Catalog, error) {
-	var base struct {
-		AsOf      string
-		Providers map[string]providerInfo
-		Models    []Info
-	}
-	if err := json.Unmarshal(catalogJSON, &base); err != nil {
-		return nil, fmt.Errorf("embedded model catalogue: %w", err)
-	}
-	c := &Catalog{asOf: base.AsOf, providers: base.Providers, models: base.Models}
+	c := &Catalog{asOf: shippedAsOf, providers: shippedProviders(), models: slices.Clone(shippedModels)}
 	if overrides != nil {
 		data, err := io.ReadAll(overrides)
 		if err != nil {

@@ -134,7 +134,7 @@ func TestCatalogOverrides(t *testing.T) {
 		t.Error("changed provider lost what was not changed, or was not changed")
 	}
 	if was := model.DefaultCatalog().Lookup("gemini", "gemini-2.5-pro"); len(was.Prices) != 2 {
-		t.Errorf("the embedded catalogue was changed: %+v", was)
+		t.Errorf("the shipped catalogue was changed: %+v", was)
 	}
 }
 

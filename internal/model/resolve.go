@@ -50,7 +50,7 @@ const (
 	openRouterURL = "https://openrouter.ai/api/v1"
 )
 
-// Resolve chooses the provider and model for name with the embedded catalogue;
+// Resolve chooses the provider and model for name with the shipped catalogue;
 // see [Catalog.Resolve].
 func Resolve(name string, c Credentials) (Target, error) {
 	return DefaultCatalog().Resolve(name, c)
