@@ -303,13 +303,31 @@ func (d *document) style() style {
 	return s
 }
 
-// indentOf returns what stands between the last newline and the end of extra.
+// indentOf returns what stands between the last newline and the end of extra, if
+// that is nothing but space.
 func indentOf(extra hujson.Extra) (string, bool) {
-	i := bytes.LastIndexByte(extra, '\n')
-	if i < 0 {
+	i := lastBreak(extra)
+	if i < 0 || len(bytes.TrimSpace(extra[i+1:])) > 0 {
 		return "", false
 	}
 	return string(extra[i+1:]), true
+}
+
+// lastBreak returns where the last newline is that no block comment holds; -1:
+// there is none.
+func lastBreak(extra hujson.Extra) int {
+	at := -1
+	for i := 0; i < len(extra); i++ {
+		switch rest := extra[i:]; {
+		case extra[i] == '\n':
+			at = i
+		case bytes.HasPrefix(rest, []byte("//")):
+			i += max(0, bytes.IndexByte(rest, '\n')-1) // the newline is the next
+		case bytes.HasPrefix(rest, []byte("/*")):
+			i += 2 + max(0, bytes.Index(rest[2:], []byte("*/"))) + 1
+		}
+	}
+	return at
 }
 
 // insert appends a member to obj, which lies depth objects deep, and returns
@@ -338,14 +356,14 @@ func (s style) slot(last *hujson.Extra, end hujson.Extra, depth int) (before, af
 	indent := closing + s.unit
 	multiline := true
 	if last != nil {
-		if own, ok := indentOf(*last); ok && strings.TrimSpace(own) == "" {
+		if own, ok := indentOf(*last); ok {
 			indent = own
 		} else {
 			multiline = bytes.ContainsRune(end, '\n')
 		}
 	}
 	text := string(end)
-	switch i := strings.LastIndexByte(text, '\n'); {
+	switch i := lastBreak(end); {
 	case i >= 0:
 		return hujson.Extra(strings.TrimSuffix(text[:i], "\r") + s.newline + indent), hujson.Extra(s.newline + text[i+1:])
 	case multiline:

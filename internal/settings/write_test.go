@@ -35,6 +35,9 @@ func TestSettingAKeyKeepsEverythingElse(t *testing.T) {
 		{"nested append keeps the file's indentation", "{\n    \"permissions\": {\n        \"allow\": []\n    }\n}\n", "permissions.defaultMode", "plan", "{\n    \"permissions\": {\n        \"allow\": [],\n        \"defaultMode\": \"plan\"\n    }\n}\n"},
 		{"windows lines and byte order mark", "\xef\xbb\xbf{\r\n  \"model\": \"a\"\r\n}\r\n", "maxTurns", 3, "\xef\xbb\xbf{\r\n  \"model\": \"a\",\r\n  \"maxTurns\": 3\r\n}\r\n"},
 		{"comments around it all", "// head\n{ // in\n}\n// tail\n", "model", "m", "// head\n{ // in\n  \"model\": \"m\"\n}\n// tail\n"},
+		{"a comment of two lines before the brace", "{/*\n*/}", "model", "m", "{/*\n*/\n  \"model\": \"m\"\n}"},
+		{"a comment of two lines after the last", "{\n  \"model\": \"a\" /*\n*/}", "maxTurns", 3, "{\n  \"model\": \"a\", /*\n*/\n  \"maxTurns\": 3\n}"},
+		{"a comment of two lines is no indentation", "{/*\n*/\"model\": \"a\"}", "permissions.deny", []string{"x"}, "{/*\n*/\"model\": \"a\", \"permissions\": {\n    \"deny\": [\"x\"]\n  }}"},
 		{"entry of a map", "{}\n", "providers.x.headers.X-Team", "t", "{\n  \"providers\": {\n    \"x\": {\n      \"headers\": {\n        \"X-Team\": \"t\"\n      }\n    }\n  }\n}\n"},
 		{"unknown keys stay", "{\"other\": [1, 2 /*x*/]}", "model", "m", "{\"other\": [1, 2 /*x*/], \"model\": \"m\"}"},
 	}
