@@ -78,7 +78,7 @@ func complement(in func(rune) bool) string {
 // into Go's: the Perl classes are Unicode-aware, \u escapes and classes within
 // classes are known there and not here.
 func translatePattern(p string) (string, error) {
-	t := translator{in: p}
+	t := translator{in: p, nests: new(int)}
 	for t.pos < len(t.in) {
 		if err := t.token(); err != nil {
 			return "", err
@@ -88,10 +88,17 @@ func translatePattern(p string) (string, error) {
 }
 
 type translator struct {
-	in  string
-	pos int
-	out strings.Builder
+	in    string
+	pos   int
+	out   strings.Builder
+	nests *int // classes within classes that were looked at so far
 }
+
+// maxNests bounds the classes within classes of a pattern: each that isn't closed
+// is looked at again from its next character.
+const maxNests = 100
+
+var errNests = fmt.Errorf("there are too many classes within classes (more than %d): escape brackets that stand for themselves", maxNests)
 
 func (t *translator) rest() string { return t.in[t.pos:] }
 
@@ -165,15 +172,23 @@ func (t *translator) escape(inClass bool) error {
 	return nil
 }
 
+// \S and \W, inside of a class.
+var (
+	notSpaceSet = sync.OnceValue(func() string {
+		return complement(func(r rune) bool { return unicode.Is(unicode.White_Space, r) })
+	})
+	notWordSet = sync.OnceValue(func() string { return complement(isWordRune) })
+)
+
 // complementOf is \D, \S or \W, inside of a class.
 func complementOf(class byte) string {
 	switch class {
 	case 'D':
 		return `\P{Nd}`
 	case 'S':
-		return complement(func(r rune) bool { return unicode.Is(unicode.White_Space, r) })
+		return notSpaceSet()
 	default:
-		return complement(isWordRune)
+		return notWordSet()
 	}
 }
 
@@ -271,8 +286,15 @@ func (t *translator) class() error {
 // nested takes the members of a class within a class. Where it isn't closed,
 // the bracket is taken as itself.
 func (t *translator) nested() error {
-	inner := translator{in: t.rest()}
-	if err := inner.class(); err != nil || !strings.Contains(t.in[t.pos+inner.pos:], "]") {
+	if *t.nests++; *t.nests > maxNests {
+		return errNests
+	}
+	inner := translator{in: t.rest(), nests: t.nests}
+	err := inner.class()
+	if errors.Is(err, errNests) {
+		return err
+	}
+	if err != nil || !strings.Contains(t.in[t.pos+inner.pos:], "]") {
 		t.out.WriteString(`\[`)
 		t.pos++
 		return nil

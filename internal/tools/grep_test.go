@@ -46,17 +46,18 @@ func TestGrepSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	b := newToolBench(t)
 	for pattern, want := range map[string]string{
-		"(":        "fixed_strings",
-		`a(?=b)`:   "look-around",
-		"a\nb":     "multiline",
-		`a\nb`:     "multiline",
-		`[a&&b]`:   "set operations",
-		`[a`:       "not closed",
-		`\xZZ`:     "not a character",
-		`(?x)a`:    "not supported",
-		`\Qa\E`:    "fixed_strings",
-		`(?-u)\w`:  "Unicode",
-		`\b{start`: `\b`,
+		"(":                     "fixed_strings",
+		`a(?=b)`:                "look-around",
+		"a\nb":                  "multiline",
+		`a\nb`:                  "multiline",
+		`[a&&b]`:                "set operations",
+		`[a`:                    "not closed",
+		strings.Repeat("[", 40): "too many classes within classes",
+		`\xZZ`:                  "not a character",
+		`(?x)a`:                 "not supported",
+		`\Qa\E`:                 "fixed_strings",
+		`(?-u)\w`:               "Unicode",
+		`\b{start`:              `\b`,
 	} {
 		b.fails(t, "grep_search", args{"pattern": pattern}, want)
 	}
