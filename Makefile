@@ -57,6 +57,7 @@ soak: build
 	sh scripts/fuzz.sh 60s
 	AGENT_BINARY=$(abspath $(BIN)) AGENT_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'Soak|UsersRow(01|07|41)|FaultF0[89]' ./integration
 	AGENT_SOAK=1 $(GO) test -count=1 -v -timeout 60m -run Soak ./integration/differential
+	AGENT_SOAK=1 $(GO) test -count=1 -run 'Swapped|Canonical' ./internal/tools
 
 # Figures, side by side with floor programs: one table.
 bench: build

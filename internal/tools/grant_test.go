@@ -221,7 +221,7 @@ func TestOpeningNeverFollowsASwappedSymlink(t *testing.T) {
 		}
 		stop := swapLoop(t, [2]string{out + pair[0], out + pair[1]})
 		opened := 0
-		for i := 0; i < 20_000 && !t.Failed(); i++ {
+		for i := 0; i < rounds(20_000) && !t.Failed(); i++ {
 			f, _, err := at.open()
 			if err != nil {
 				continue
@@ -258,7 +258,7 @@ func TestSwappedSymlinksNeverLeadBesideAGrant(t *testing.T) {
 		[2]string{out + "/above/d", out + "/above/link"},
 		[2]string{out + "/tree/d", out + "/tree/link"})
 	defer stop()
-	for range 150 {
+	for range rounds(250) {
 		for _, path := range []string{out + "/file/d/f.txt", out + "/above/d/f.txt"} {
 			for tool, in := range map[string]args{
 				"read_file": {"file_path": path}, "write_file": {"file_path": path, "content": "granted\n"},

@@ -195,7 +195,7 @@ func TestCanonicalReadsLikeTheDecoder(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	specs := builtIn(t)
-	for range 20_000 {
+	for range rounds(20_000) {
 		spec := specs[random.IntN(len(specs))]
 		checkCanonical(t, spec, randomInput(random, spec))
 	}
