@@ -23,8 +23,8 @@ type ruleSet struct {
 	hosts   []int32            // and those that a part with hosts is
 	rest    []int32            // those that may speak of any tool
 
-	leads []string // for each of files: what is in every path that it speaks of
-	names []string // for each of hosts: what is in every host
+	leads []key // for each of files: what is in every path that it speaks of
+	names []key // for each of hosts: what is in every host
 }
 
 func newRuleSet(rules []*Rule) *ruleSet {
@@ -64,14 +64,14 @@ func (s *ruleSet) add(r *Rule, i int32) {
 		s.shell = append(s.shell, i)
 	case r.domain != "":
 		s.hosts = append(s.hosts, i)
-		s.names = append(s.names, r.host)
+		s.names = append(s.names, newKey(r.host))
 	case r.reads || r.writes:
 		s.files = append(s.files, i)
 		lead := ""
 		if r.path != nil {
 			lead = r.path.lead
 		}
-		s.leads = append(s.leads, lead)
+		s.leads = append(s.leads, newKey(lead))
 	}
 }
 
@@ -119,14 +119,41 @@ func (s *ruleSet) each(sub *subject, visit func(*Rule) bool) {
 	s.merged(lists, visit)
 }
 
-// within returns those of list whose key is in text.
-func within(list []int32, keys []string, text string) []int32 {
+// key is a text to be looked for in others.
+type key struct {
+	text  string
+	pairs pairs // of text
+}
+
+func newKey(text string) key { return key{text, pairsOf(text)} }
+
+// pairs is a set of two bytes that follow each other, by a hash of them: a text
+// that another one is in has all of its pairs.
+type pairs [4]uint64
+
+func pairsOf(text string) (p pairs) {
+	for i := 1; i < len(text); i++ {
+		h := uint8(text[i-1])*31 + uint8(text[i])
+		p[h>>6] |= 1 << (h & 63)
+	}
+	return p
+}
+
+// has reports whether all of q are in p.
+func (p *pairs) has(q *pairs) bool {
+	return q[0]&^p[0]|q[1]&^p[1]|q[2]&^p[2]|q[3]&^p[3] == 0
+}
+
+// within returns those of list whose key is in text. Most keys have a pair of
+// bytes that text has not, and are not searched for.
+func within(list []int32, keys []key, text string) []int32 {
 	if text == anyText {
 		return list
 	}
+	all := pairsOf(text)
 	var out []int32
-	for i, key := range keys {
-		if key == "" || strings.Contains(text, key) {
+	for i := range keys {
+		if k := &keys[i]; all.has(&k.pairs) && strings.Contains(text, k.text) {
 			out = append(out, list[i])
 		}
 	}
