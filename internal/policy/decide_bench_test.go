@@ -90,8 +90,8 @@ func floor(f *Facts) {
 
 // TestDecisionFigures prints how long decisions take beside their floor in the
 // same run, for `make bench`. The limits are those that were set in time, 50 us and
-// 1 ms, as ratios: one commit was measured on the machine where they were set and
-// on one of half its speed, beside the floor.
+// 1 ms, as ratios: the commit that took 42 us and 0.47 ms where they were set takes
+// 9.5 and 0.155 times the floor (medians of four runs on another machine).
 func TestDecisionFigures(t *testing.T) {
 	if os.Getenv("POLICY_FIGURES") == "" {
 		t.Skip("POLICY_FIGURES=1 measures")
@@ -145,8 +145,8 @@ func TestDecisionFigures(t *testing.T) {
 		fmt.Printf("%-52s %10.1f us %10.1f us %8.2f   <= %gx %s\n", name, float64(got)/1e3, float64(floor)/1e3, ratio, limit, verdict)
 	}
 	fmt.Printf("one decision with %d rules, over %d judged calls: p50 %.1f us; p99 of all samples %.1f us\n", len(list), len(calls), float64(p50)/1e3, float64(all[len(all)*99/100])/1e3)
-	row("one decision, p99", p99, floorP99, 7)
-	row("a command line of 10,000 parts", repeated, floorRepeated, 0.25)
+	row("one decision, p99", p99, floorP99, 11)
+	row("a command line of 10,000 parts", repeated, floorRepeated, 0.3)
 	fmt.Printf("%-52s %10.1f us %10.1f us %8.2f\n", "  of 10,000 different ones", float64(different)/1e3, float64(floorDifferent)/1e3, float64(different)/float64(floorDifferent))
 }
 
