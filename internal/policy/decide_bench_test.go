@@ -1,15 +1,12 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"mvdan.cc/sh/v3/syntax"
 )
 
 // thousandRules are rules of every form, none of which speaks of the corpus's
@@ -77,21 +74,7 @@ func BenchmarkDecide(b *testing.B) {
 	})
 }
 
-// floor is the least that a call costs whoever judges it: its input is decoded and
-// its command parsed.
-func floor(f *Facts) {
-	var in struct {
-		Command string `json:"command"`
-	}
-	if json.Unmarshal(f.Input, &in) == nil && in.Command != "" {
-		_, _ = syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(in.Command), "")
-	}
-}
-
-// TestDecisionFigures prints how long decisions take beside their floor in the
-// same run, for `make bench`. The limits are those that were set in time, 50 us and
-// 1 ms, as ratios: the commit that took 42 us and 0.47 ms where they were set takes
-// 9.5 and 0.155 times the floor (medians of four runs on another machine).
+// TestDecisionFigures prints how long decisions take, for `make bench`.
 func TestDecisionFigures(t *testing.T) {
 	if os.Getenv("POLICY_FIGURES") == "" {
 		t.Skip("POLICY_FIGURES=1 measures")
@@ -101,57 +84,46 @@ func TestDecisionFigures(t *testing.T) {
 	calls := corpusCalls(t)
 	// The median of many decisions of each call, since the machine does other
 	// things too; then the 99th percentile of the calls.
-	var each, least, all []time.Duration
+	var each, all []time.Duration
 	for i := range calls {
-		var one, bare []time.Duration
+		var one []time.Duration
 		for range 41 {
 			begin := time.Now()
 			e.Decide(calls[i])
-			decided := time.Now()
-			floor(&calls[i])
-			one, bare = append(one, decided.Sub(begin)), append(bare, time.Since(decided))
+			one = append(one, time.Since(begin))
 		}
 		all = append(all, one...)
-		each, least = append(each, middle(one)), append(least, middle(bare))
+		slices.Sort(one)
+		each = append(each, one[len(one)/2])
 	}
 	slices.Sort(each)
-	slices.Sort(least)
 	slices.Sort(all)
-	p50, p99, floorP99 := each[len(each)/2], each[len(each)*99/100], least[len(least)*99/100]
-	judged := func(command string) (best, bare time.Duration) {
-		best, bare = time.Hour, time.Hour
-		call := longCall(command)
+	p50, p99 := each[len(each)/2], each[len(each)*99/100]
+	judged := func(command string) time.Duration {
+		best := time.Hour
 		for range 9 {
 			begin := time.Now()
-			e.Decide(call)
-			decided := time.Now()
-			floor(&call)
-			best, bare = min(best, decided.Sub(begin)), min(bare, time.Since(decided))
+			e.Decide(longCall(command))
+			best = min(best, time.Since(begin))
 		}
-		return best, bare
+		return best
 	}
-	repeated, floorRepeated := judged(strings.Repeat("true && ", 10_000) + "curl https://evil.test")
+	repeated := judged(strings.Repeat("true && ", 10_000) + "curl https://evil.test")
 	var b strings.Builder
 	for i := range 10_000 {
 		fmt.Fprintf(&b, "ls f%d; ", i)
 	}
-	different, floorDifferent := judged(b.String())
-	row := func(name string, got, floor time.Duration, limit float64) {
-		ratio, verdict := float64(got)/float64(floor), "ok"
-		if ratio > limit {
+	different := judged(b.String())
+	row := func(name string, got, limit time.Duration) {
+		verdict := "ok"
+		if got > limit {
 			verdict = "MISS"
-			t.Errorf("%s: %v, %.2f times the floor, more than %g", name, got, ratio, limit)
+			t.Errorf("%s: %v, more than %v", name, got, limit)
 		}
-		fmt.Printf("%-52s %10.1f us %10.1f us %8.2f   <= %gx %s\n", name, float64(got)/1e3, float64(floor)/1e3, ratio, limit, verdict)
+		fmt.Printf("%-60s %10.1f us   <= %v %s\n", name, float64(got)/1e3, limit, verdict)
 	}
 	fmt.Printf("one decision with %d rules, over %d judged calls: p50 %.1f us; p99 of all samples %.1f us\n", len(list), len(calls), float64(p50)/1e3, float64(all[len(all)*99/100])/1e3)
-	row("one decision, p99", p99, floorP99, 11)
-	row("a command line of 10,000 parts", repeated, floorRepeated, 0.3)
-	fmt.Printf("%-52s %10.1f us %10.1f us %8.2f\n", "  of 10,000 different ones", float64(different)/1e3, float64(floorDifferent)/1e3, float64(different)/float64(floorDifferent))
-}
-
-// middle sorts list and returns its median.
-func middle(list []time.Duration) time.Duration {
-	slices.Sort(list)
-	return list[len(list)/2]
+	row("one decision, p99", p99, 50*time.Microsecond)
+	row("a command line of 10,000 parts", repeated, time.Millisecond)
+	fmt.Printf("%-60s %10.1f us\n", "  of 10,000 different ones", float64(different)/1e3)
 }
