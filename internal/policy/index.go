@@ -578,14 +578,17 @@ func (s *subject) onlyReads() bool {
 	return !slices.ContainsFunc(s.files, func(t target) bool { return t.Abs == "" })
 }
 
-// permitsFiles reports whether an allowing rule speaks of all the files.
+// permitsFiles reports whether an allowing rule speaks of all the files that
+// are no devices, and there are such.
 func (r *Rule) permitsFiles(s *subject) bool {
 	reads, writes := r.reads, r.writes
+	found := false
 	for i := range s.files {
 		t := &s.files[i]
 		if t.Device {
 			continue
 		}
+		found = true
 		if t.write && !writes || !t.write && !reads || t.Real == "" {
 			return false
 		}
@@ -593,5 +596,5 @@ func (r *Rule) permitsFiles(s *subject) bool {
 			return false
 		}
 	}
-	return len(s.files) > 0
+	return found
 }

@@ -114,6 +114,20 @@ func TestARuleForAWholeToolStaysInTheRoots(t *testing.T) {
 	}
 }
 
+// What was opened to be read can be written by a device that leads to it.
+func TestARuleForFilesDoesNotSpeakOfDevices(t *testing.T) {
+	t.Parallel()
+	e := NewEngine(parse(t, Allow, "Read", "Edit(/**)", "Read(~/**)"))
+	for _, command := range []string{"cat <a.txt >/dev/stdin", "ls 2<a.txt 2>/dev/stderr", "echo x 0<~/.bashrc >/dev/fd/0"} {
+		if d := e.Decide(shellCall(command)); d.Behavior != Ask {
+			t.Errorf("%s: %+v, want a question", command, d)
+		}
+	}
+	if d := e.Decide(shellCall("ls >/dev/null 2>&1")); d.Behavior != Allow {
+		t.Errorf("%+v, want allow", d)
+	}
+}
+
 func TestKeptOutputIsFreeToRead(t *testing.T) {
 	t.Parallel()
 	var e Engine

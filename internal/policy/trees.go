@@ -144,7 +144,7 @@ func (t *tree) secret(in Tree) (path string, known bool) {
 // mayHold reports whether a part reads whole directories in which a file may
 // lie that a restricting rule speaks of.
 func (r *Rule) mayHold(s *subject) bool {
-	if r.path == nil || !r.reads {
+	if r.path == nil || !r.reads || s.line.part == nil {
 		return false
 	}
 	for _, t := range s.trees {
