@@ -443,9 +443,9 @@ func (j *judge) uses(p *Part, us []use) {
 		p.Files = append(p.Files, f)
 		k := KindRead
 		switch {
-		case u.write && j.t.devices[f.Abs] && j.opened(f.Abs):
+		case u.write && j.t.device(f.Abs) && j.opened(f.Abs):
 			k, why = KindUnknown, "writes "+f.Path+", where a file may have been opened to be read"
-		case u.write && j.t.devices[f.Abs]:
+		case u.write && j.t.device(f.Abs):
 			continue
 		case u.write:
 			k = KindWrite
@@ -514,7 +514,7 @@ func (j *judge) file(u use) (f File, why string) {
 
 func (j *judge) allDevices(fs []File) bool {
 	for _, f := range fs {
-		if !j.t.devices[f.Abs] {
+		if !j.t.device(f.Abs) {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ type commandSpec struct {
 	words  []string // an exact rule's words, or those that a prefix rule's commands begin with
 	prefix bool     // Bash(git log:*), commandPrefix
 	glob   string   // Bash(npm run *): over the words joined by blanks
+	first  string   // the glob's first word; empty: not certain
 	bare   string   // what a glob that ends in " *" matches too
 	re     *regexp.Regexp
 	or     []*commandSpec // any of these; the rest is then empty
@@ -25,7 +26,7 @@ func parseCommand(spec string) (*commandSpec, error) {
 		return prefixSpec(head)
 	}
 	if wildIn(spec) {
-		c := &commandSpec{glob: spec}
+		c := &commandSpec{glob: spec, first: firstOf(spec)}
 		if head, ok := strings.CutSuffix(spec, " *"); ok {
 			c.bare = head
 		}
@@ -34,6 +35,15 @@ func parseCommand(spec string) (*commandSpec, error) {
 	c := &commandSpec{text: unescaped(spec)}
 	c.words, _ = ruleWords(spec) // what has no plain words is still a whole line
 	return c, nil
+}
+
+// firstOf returns the first word of a pattern; empty if nobody can tell.
+func firstOf(glob string) string {
+	word, _, ok := strings.Cut(glob, " ")
+	if !ok || strings.ContainsAny(word, `*\`) {
+		return ""
+	}
+	return word
 }
 
 // prefixSpec returns the spec of all commands that begin with the words of head.
@@ -113,34 +123,43 @@ const (
 type line struct {
 	part   *Part
 	argv   []string // the command's name without the directory, if that is the system's
-	joined string
-	env    bool   // the line assigns variables, which the command may see
-	whole  string // the whole command line as written, without blanks around it; of a part of it: empty
-	parts  bool   // of a whole line: its parts are asked about too
+	joined string   // see text
+	env    bool     // the line assigns variables, which the command may see
+	whole  string   // the whole command line as written, without blanks around it; of a part of it: empty
+	parts  bool     // of a whole line: its parts are asked about too
+
+	name     string // the command's as rules are found by it; empty: there is none
+	anything bool   // nobody can tell which command it is
 
 	stable, stableRead string   // the input with it in the command's place: see input.stableOf
 	denied             []string // argv as a denial sees it, once one asked
 	deniedJoined       string
-	anything           bool // nobody can tell which command it is
 }
 
 // deny makes what restricting rules compare.
 func (l *line) deny() {
 	if l.denied == nil {
-		l.denied = deniedArgv(l.part.Argv)
+		l.denied = deniedArgv(l.part.Argv, l.name)
 		l.deniedJoined = strings.Join(l.denied, " ")
-		l.anything = l.part.couldBeAny()
 	}
 }
 
 func newLine(p *Part) line {
-	l := line{part: p}
+	l := line{part: p, anything: p.couldBeAny()}
 	if len(p.Argv) == 0 {
 		return l
 	}
+	l.name = firstKey(p.Argv[0])
 	l.argv = plainArgv(p.Argv)
-	l.joined = strings.Join(l.argv, " ")
 	return l
+}
+
+// text returns the command's words with blanks between them.
+func (l *line) text() string {
+	if l.joined == "" {
+		l.joined = strings.Join(l.argv, " ")
+	}
+	return l.joined
 }
 
 // plainArgv takes out of a command what doesn't change which command it is: the
@@ -159,10 +178,13 @@ var gitValued = [...]string{"-C", "-c", "--git-dir", "--work-tree", "--namespace
 // deniedArgv is argv as a denial sees it: whatever directory the program is in
 // and however its name is folded, and without git's options before the
 // subcommand.
-func deniedArgv(argv []string) []string {
+func deniedArgv(argv []string, name string) []string {
+	if name == argv[0] && name != "git" {
+		return argv
+	}
 	out := slices.Clone(argv)
-	out[0] = foldName(baseName(out[0]))
-	if out[0] != "git" {
+	out[0] = name
+	if name != "git" {
 		return out
 	}
 	i := 1
@@ -190,7 +212,7 @@ func (c *commandSpec) denies(l *line) match {
 	if c.words == nil && c.text != "" || c.re != nil {
 		return c.wholeLine(l)
 	}
-	if p != nil && len(p.Argv) == 0 && p.couldBeAny() {
+	if p != nil && len(p.Argv) == 0 && l.anything {
 		return max(c.wholeLine(l), matchMaybe)
 	}
 	if p == nil || len(p.Argv) == 0 {
@@ -224,7 +246,7 @@ func (c *commandSpec) wholeLine(l *line) match {
 	yes := false
 	switch {
 	case c.re != nil:
-		yes = l.part != nil && (c.re.MatchString(l.joined) || c.re.MatchString(l.part.Text)) || l.whole != "" && c.re.MatchString(l.whole)
+		yes = l.part != nil && (c.re.MatchString(l.text()) || c.re.MatchString(l.part.Text)) || l.whole != "" && c.re.MatchString(l.whole)
 	case c.glob != "":
 		yes = l.whole != "" && glob(c.glob, l.whole)
 	case c.text != "":
@@ -249,11 +271,15 @@ func (c *commandSpec) covers(argv []string, exactly bool) bool {
 	return len(c.words) > 0
 }
 
-// firsts returns the first words of the commands that the spec speaks of; nil
-// if they can be any.
-func (c *commandSpec) firsts() []string {
-	if len(c.words) > 0 {
+// firsts returns the first words of the commands that the spec, of a rule that
+// allows or restricts, speaks of; nil if they can be any. A pattern that
+// restricts is held against the text as it is written, too.
+func (c *commandSpec) firsts(allows bool) []string {
+	switch {
+	case len(c.words) > 0:
 		return c.words[:1]
+	case allows && c.first != "":
+		return []string{c.first}
 	}
 	var out []string
 	for _, one := range c.or {
@@ -363,9 +389,9 @@ func (c *commandSpec) allows(l *line) bool {
 	case p == nil || len(p.Argv) == 0 || !p.Exact || l.env:
 		return false
 	case c.re != nil:
-		return !p.Odd && c.re.MatchString(l.joined)
+		return !p.Odd && c.re.MatchString(l.text())
 	case c.glob != "":
-		return !p.Odd && (glob(c.glob, l.joined) || c.bare != "" && glob(c.bare, l.joined))
+		return !p.Odd && (c.first == "" || c.first == l.argv[0]) && (glob(c.glob, l.text()) || c.bare != "" && glob(c.bare, l.text()))
 	}
 	return c.covers(l.argv, p.Odd)
 }

@@ -135,14 +135,12 @@ func (e *Engine) Denied(f Facts) bool {
 	if denied {
 		return true
 	}
-	r.files.all(func(rule *Rule) bool {
-		if !rule.holds(&f) || !rule.tools.matches(&f) {
-			return false
+	for _, rule := range r.files.rules {
+		if rule.holds(&f) && rule.tools.matches(&f) { // the one that wins has spoken, for some calls at least
+			return rule.whole() && rule.Behavior == Deny
 		}
-		denied = rule.whole() && rule.Behavior == Deny
-		return true // the one that wins has spoken, for some calls at least
-	})
-	return denied
+	}
+	return false
 }
 
 // Decide judges one call. The order: what can't be judged is denied; hooks;
@@ -315,7 +313,7 @@ func (r *rules) restricted(s *subject) *ruling {
 	if h := s.f.Hook; h != nil && h.Behavior != Allow && h.Behavior != Ask {
 		return &ruling{behavior: Deny, why: WhyHook, reason: fmt.Sprintf("a hook says %q, which is no decision", h.Behavior)}
 	}
-	rule, maybe := first(r.deny, s)
+	rule, maybe := r.deny.first(s)
 	if rule != nil {
 		out := ruled(Deny, rule, "denied by the rule").withMessage()
 		return &out
@@ -336,7 +334,7 @@ func (r *rules) restricted(s *subject) *ruling {
 		out := ruled(Ask, maybe, "it isn't certain that this is not what is denied by the rule")
 		return &out
 	}
-	rule, maybe = first(r.ask, s)
+	rule, maybe = r.ask.first(s)
 	if rule == nil {
 		rule = maybe
 	}
@@ -352,23 +350,6 @@ func (r *rules) restricted(s *subject) *ruling {
 		return &out
 	}
 	return nil
-}
-
-// first returns the first rule of a set that restricts the subject, and the
-// first that may.
-func first(set *ruleSet, s *subject) (found, maybe *Rule) {
-	set.each(s, func(rule *Rule) bool {
-		switch rule.restricts(s) {
-		case matchYes:
-			found = rule
-		case matchMaybe:
-			if maybe == nil {
-				maybe = rule
-			}
-		}
-		return found != nil
-	})
-	return found, maybe
 }
 
 // fromFiles returns the rule of policy files that wins for the subject, by tier
@@ -451,15 +432,16 @@ func (r *rules) naming(s *subject) *Rule {
 // whole tool.
 func (r *rules) namedFile(s *subject, t *target) bool {
 	one := subject{f: s.f, files: []target{*t}, input: s.input}
-	named := false
-	for _, set := range []*ruleSet{r.allow, r.files} {
-		for _, rule := range set.rules {
+	one.files[0].fold()
+	for _, set := range [...]*ruleSet{r.allow, r.files} {
+		for _, i := range set.forFile(&one.files[0]) {
+			rule := set.rules[i]
 			if rule.Behavior == Allow && rule.path != nil && rule.path.names() && rule.holds(s.f) && rule.permitsFiles(&one) {
-				named = true
+				return true
 			}
 		}
 	}
-	return named
+	return false
 }
 
 // mode rules on a subject as the shipped rules say for the mode: allow, deny,

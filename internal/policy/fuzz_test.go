@@ -52,7 +52,7 @@ func FuzzList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		facts := &Facts{Cwd: "/w/app", Roots: []string{"/w/app"}, Home: "/home/u"}
 		src := a + " && " + b
-		if plainList(src) {
+		if _, _, plain := plainList(src); plain {
 			quick := &judge{f: facts, t: loaded(), src: src, budget: new(budget), cwds: []string{"/w/app"}}
 			if !quick.fast(src) {
 				t.Fatalf("%q: plain, and not judged quickly", src)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -19,22 +20,31 @@ var (
 // input is the input of a call, decoded as far as it is needed.
 type input struct {
 	raw    json.RawMessage
-	values map[string]jsontext.Value // of the outermost object
-	fields map[string]any            // the same, decoded
+	values []field        // of the outermost object; nil: it is none, see err
+	fields map[string]any // the same, decoded
 	err    error
 	text   string
 	done   bool
 }
 
+// field is a key of an object with its value as it is written.
+type field struct {
+	key   string
+	value jsontext.Value
+}
+
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
 // read takes the outermost object apart. A key twice, or text that is not
 // UTF-8, is an error: readers differ in what they make of those.
-func (in *input) read() map[string]jsontext.Value {
+func (in *input) read() []field {
 	if in.done {
 		return in.values
 	}
 	in.done = true
-	values := map[string]jsontext.Value{}
-	d := jsontext.NewDecoder(bytes.NewBuffer(in.raw))
+	d := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(d)
+	d.Reset(bytes.NewBuffer(in.raw))
 	if d.PeekKind() != '{' {
 		if in.err = errNoObject; len(in.raw) > 0 {
 			if _, err := d.ReadValue(); err != nil {
@@ -43,6 +53,7 @@ func (in *input) read() map[string]jsontext.Value {
 		}
 		return nil
 	}
+	values := make([]field, 0, 4)
 	_, in.err = d.ReadToken()
 	for in.err == nil && d.PeekKind() != '}' {
 		var name jsontext.Token
@@ -52,7 +63,8 @@ func (in *input) read() map[string]jsontext.Value {
 		key := name.String()
 		var v jsontext.Value
 		if v, in.err = d.ReadValue(); in.err == nil {
-			values[key] = v.Clone()
+			end := int(d.InputOffset())
+			values = append(values, field{key, jsontext.Value(in.raw[end-len(v) : end])})
 		}
 	}
 	if in.err == nil {
@@ -69,19 +81,29 @@ func (in *input) read() map[string]jsontext.Value {
 	return in.values
 }
 
+// value returns what is written under a key; nil if nothing is.
+func (in *input) value(key string) jsontext.Value {
+	for _, f := range in.read() {
+		if f.key == key {
+			return f.value
+		}
+	}
+	return nil
+}
+
 // object returns the fields, numbers as json.Number; nil if the input is no
 // JSON object.
 func (in *input) object() map[string]any {
 	if in.fields == nil && in.read() != nil {
 		fields := make(map[string]any, len(in.values))
-		for k, raw := range in.values {
-			d := json.NewDecoder(bytes.NewReader(raw))
+		for _, f := range in.values {
+			d := json.NewDecoder(bytes.NewReader(f.value))
 			d.UseNumber()
 			var v any
 			if in.err = d.Decode(&v); in.err != nil {
 				return nil
 			}
-			fields[k] = v
+			fields[f.key] = v
 		}
 		in.fields = fields
 	}
@@ -90,9 +112,12 @@ func (in *input) object() map[string]any {
 
 // str returns a text; false if there is none under that key.
 func (in *input) str(key string) (string, bool) {
-	raw := in.read()[key]
+	raw := in.value(key)
 	if raw.Kind() != '"' {
 		return "", false
+	}
+	if bytes.IndexByte(raw, '\\') < 0 { // read has seen that it is whole
+		return string(raw[1 : len(raw)-1]), true
 	}
 	s, err := jsontext.AppendUnquote(nil, raw)
 	return string(s), err == nil
@@ -124,7 +149,7 @@ func (in *input) stableOf(l *line) string {
 // stableRead is stableOf with the part as the shell would read it.
 func (in *input) stableRead(l *line) string {
 	if l.stableRead == "" {
-		l.stableRead = in.stableWith(l.joined)
+		l.stableRead = in.stableWith(l.text())
 	}
 	return l.stableRead
 }

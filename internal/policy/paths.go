@@ -41,37 +41,62 @@ func (f *Facts) Path(raw string) PathFacts { return f.pathFrom(raw, f.Cwd) }
 // pathFrom judges a path as seen from the directory cwd (empty: not known).
 func (f *Facts) pathFrom(raw, cwd string) PathFacts {
 	t := loaded()
-	var out PathFacts
-	t.names(raw, &out)
-	full, ok := f.absolute(raw, cwd)
-	if !ok {
+	out := f.locate(raw, cwd)
+	if out.Device {
 		return out
 	}
-	clean := path.Clean(full)
-	if t.devices[clean] {
-		return PathFacts{Abs: clean, Real: clean, Device: true, Exists: true}
+	if out.Real == "" || !endsWith(out.Abs, raw) {
+		t.names(raw, &out)
 	}
-	through, certain := throughProc(full, cwd)
-	if !certain {
+	if out.Real == "" {
 		return out
-	}
-	out.Abs = path.Clean(through)
-	out.Real = out.Abs
-	if f.Paths != nil {
-		p := f.Paths.Resolve(through)
-		out.Real, out.Exists = p.Real, p.Exists
-		if p.Real == "" {
-			return out
-		}
 	}
 	t.names(out.Abs, &out)
 	if out.Real != out.Abs {
 		t.names(out.Real, &out)
 	}
 	f.guard(&out)
-	out.Inside = f.beneathRoots(out.Abs) && f.realBeneathRoots(out.Real)
+	out.Inside = f.beneathRoots(out.Abs) && (out.Real == out.Abs || f.realBeneathRoots(out.Real))
 	return out
 }
+
+// endsWith reports whether the last names of an absolute path are those of rel,
+// which then needn't be looked at by themselves.
+func endsWith(abs, rel string) bool {
+	rel = strings.TrimPrefix(rel, "./")
+	n := len(abs) - len(rel)
+	return strings.HasSuffix(abs, rel) && (n == 0 || abs[n-1] == '/')
+}
+
+// locate says where a path as seen from the directory cwd (empty: not known)
+// leads, and nothing else of it. Of one that isn't certain Real is empty, and
+// Abs too if not even the text is.
+func (f *Facts) locate(raw, cwd string) (out PathFacts) {
+	full, ok := f.absolute(raw, cwd)
+	if !ok {
+		return out
+	}
+	clean := path.Clean(full)
+	if loaded().device(clean) {
+		return PathFacts{Abs: clean, Real: clean, Device: true, Exists: true}
+	}
+	through, certain := throughProc(full, clean, cwd)
+	if !certain {
+		return out
+	}
+	if through != full {
+		clean = path.Clean(through)
+	}
+	out.Abs, out.Real = clean, clean
+	if f.Paths != nil {
+		p := f.Paths.Resolve(through)
+		out.Real, out.Exists = p.Real, p.Exists
+	}
+	return out
+}
+
+// device reports whether a cleaned path is a harmless device.
+func (t *tables) device(p string) bool { return strings.HasPrefix(p, "/dev/") && t.devices[p] }
 
 // absolute makes raw absolute without cleaning it, for what ".." means
 // depends on links.
@@ -89,14 +114,11 @@ func (f *Facts) absolute(raw, cwd string) (string, bool) {
 	return cwd + "/" + raw, true
 }
 
-// throughProc follows the links of /proc that lead back into the tree. The
-// second result is false if it leads where only the process itself knows.
-func throughProc(p, cwd string) (string, bool) {
+// throughProc follows the links of /proc that lead back into the tree; clean
+// is p cleaned. The second result is false if it leads where only the process
+// itself knows.
+func throughProc(p, clean, cwd string) (string, bool) {
 	for range 8 {
-		if !strings.Contains(p, "proc") && !strings.Contains(p, "/dev/") {
-			return p, true
-		}
-		clean := path.Clean(p)
 		if strings.HasPrefix(clean, "/dev/fd") || strings.HasPrefix(clean, "/dev/std") {
 			return "", false
 		}
@@ -125,6 +147,7 @@ func throughProc(p, cwd string) (string, bool) {
 		default:
 			return p, true
 		}
+		clean = path.Clean(p)
 	}
 	return "", false
 }
@@ -262,17 +285,23 @@ func lastName(p string) string {
 // case, Unicode forms and ignorable characters would compare it. It may make
 // different names equal, never equal names different.
 func foldName(s string) string {
-	plain := true
+	plain, ascii := true, true
 	for i := range len(s) {
-		if c := s[i]; c >= 0x80 || c >= 'A' && c <= 'Z' || c == '\\' || (c == '.' || c == ' ') && (i+1 == len(s) || s[i+1] == '/') || c == ':' {
-			plain = false
+		c := s[i]
+		if c >= 0x80 || c == '\\' || (c == '.' || c == ' ') && (i+1 == len(s) || s[i+1] == '/') || c == ':' {
+			plain, ascii = false, false
 			break
 		}
+		plain = plain && (c < 'A' || c > 'Z')
 	}
-	if plain {
+	switch {
+	case plain:
 		return s
+	case ascii: // the letters' case is all there is
+		return strings.ToLower(s)
 	}
 	var b strings.Builder
+	b.Grow(len(s))
 	for part := range strings.SplitSeq(strings.ReplaceAll(s, "\\", "/"), "/") {
 		if b.Len() > 0 || s[0] == '/' || s[0] == '\\' {
 			b.WriteByte('/')
@@ -293,17 +322,33 @@ func foldComponent(s string) string {
 	if i := strings.IndexByte(s, ':'); i > 0 { // alternate data streams
 		s = s[:i]
 	}
-	s = norm.NFKC.String(s)
-	s = strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) {
-			return -1
-		}
-		return foldRune(r)
-	}, s)
+	if isASCII(s) {
+		s = strings.ToLower(s)
+	} else {
+		s = foldUnicode(s)
+	}
 	if trimmed := strings.TrimRight(s, ". "); trimmed != "" {
 		s = trimmed
 	}
 	return s
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+func foldUnicode(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) {
+			return -1
+		}
+		return foldRune(r)
+	}, norm.NFKC.String(s))
 }
 
 // foldRune maps all runes that differ in case only to one of them.

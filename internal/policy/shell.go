@@ -238,9 +238,12 @@ func unreadable(src string) string {
 	ascii := true
 	for i := range len(src) {
 		c := src[i]
+		if uint8(c-0x20) < 0x5f { // nearly all are
+			continue
+		}
 		if c >= 0x80 {
 			ascii = false
-		} else if c < 0x20 && c != '\n' && c != '\t' || c == 0x7f {
+		} else if c != '\n' && c != '\t' {
 			return fmt.Sprintf("holds the control character %#02x", c)
 		}
 	}

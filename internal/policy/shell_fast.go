@@ -20,54 +20,44 @@ func reserved(word string) bool {
 	return false
 }
 
+// plainCommand is one of a plain list.
+type plainCommand struct {
+	text string
+	n    int // which of the list it is, from 1
+	end  int // where the next one begins
+}
+
 // fast judges a plain list of plain commands: words of harmless characters
 // between && || ; | and newlines, nothing that expands or quotes. It reports
 // false, having done nothing, for everything else.
 func (j *judge) fast(src string) bool {
-	if !plainList(src) {
+	list, n, ok := plainList(src)
+	if !ok {
 		return false
 	}
 	j.src = src
-	var seen hashIndex
-	var texts []string
-	seed := maphash.MakeSeed()
 	var ws []word
-	last := ""
-	for start := 0; start < len(src); {
-		end := start
-		for end < len(src) && plainByte[src[end]] != 3 {
-			end++
-		}
-		text := trimBlanks(src[start:end])
-		start = end
-		for start < len(src) && plainByte[src[start]] != 1 {
-			start++
-		}
-		j.budget.nodes += 3
-		if text == last || text == "" {
-			continue
-		}
-		last = text
-		if !seen.add(maphash.String(seed, text), len(texts), func(at int) bool { return texts[at] == text }) {
-			continue
-		}
-		texts = append(texts, text)
+	counted := 0
+	for _, c := range list {
+		j.budget.nodes += 3 * (c.n - counted)
+		counted = c.n
 		if !j.count() {
 			return true
 		}
 		ws = ws[:0]
-		for f := range strings.FieldsSeq(text) {
+		for f := range strings.FieldsSeq(c.text) {
 			ws = append(ws, lit(f))
 		}
 		j.callMark = len(j.found)
-		j.room(start)
-		j.simple(ws, text)
+		j.room(c.end)
+		j.simple(ws, c.text)
 		if len(j.found) == j.callMark+1 && j.callMark == j.kept.n {
 			j.kept.skip(j.found) // no other has this text and stands in no other command
 		} else {
 			j.settle()
 		}
 	}
+	j.budget.nodes += 3 * (n - counted)
 	return true
 }
 
@@ -96,59 +86,90 @@ var plainByte = func() (t [256]byte) {
 	return t
 }()
 
-// plainList reports whether a text is a list that fast may judge. Networks
-// in pipes to interpreters are left to the walker.
-func plainList(src string) bool {
-	begin := true  // a command begins here
-	name := ""     // of a command that has been looked up
-	needed := true // a command must come
-	for i := 0; i < len(src); {
-		switch c := src[i]; plainByte[c] {
-		case 1:
-			from := i
-			for i < len(src) && plainByte[src[i]] == 1 {
-				i++
-			}
-			if begin && src[from:i] != name {
-				if name = src[from:i]; reserved(name) {
-					return false
-				}
-			}
-			begin, needed = false, false
-		case 2:
-			i++
-		case 3:
-			if c == '\n' {
-				begin = true
-				i++
-				continue
-			}
-			if begin {
-				return false // an empty command
-			}
-			if c == ';' {
-				i++
-			} else {
-				if i+1 >= len(src) || src[i+1] != c || c == '|' && src[i+1] != '|' {
-					return false // & and | alone
-				}
-				i += 2
-				needed = true
-			}
-			begin = true
-		default:
-			return false
+// plainList takes a text apart that is a list which fast may judge: its
+// different commands, and how many it has in all; false if it is something
+// else. Networks in pipes to interpreters are left to the walker.
+func plainList(src string) (list []plainCommand, n int, ok bool) {
+	p := plainLists{src: src, seed: maphash.MakeSeed(), needed: true}
+	for p.at < len(src) {
+		if !p.command() {
+			return nil, 0, false
 		}
 	}
-	return !needed
+	return p.list, p.n, !p.needed
 }
 
-func trimBlanks(s string) string {
-	for s != "" && plainByte[s[0]] == 2 {
-		s = s[1:]
+// plainLists reads a plain list.
+type plainLists struct {
+	src    string
+	at     int
+	needed bool // a command must come
+
+	list []plainCommand
+	n    int
+	seen hashIndex
+	seed maphash.Seed
+}
+
+// command reads one command and the separator behind it; false if the list is
+// no plain one. Further ones that are written the same are passed over.
+func (p *plainLists) command() bool {
+	src, from := p.src, p.at
+	i := from
+	for i < len(src) && (plainByte[src[i]] == 2 || src[i] == '\n') {
+		i++
 	}
-	for s != "" && plainByte[s[len(s)-1]] == 2 {
-		s = s[:len(s)-1]
+	start := i
+	for i < len(src) && plainByte[src[i]] == 1 {
+		i++
 	}
-	return s
+	if start == i {
+		p.at = i
+		return i == len(src) // an empty command
+	}
+	if reserved(src[start:i]) {
+		return false
+	}
+	end := i
+	for i < len(src) && plainByte[src[i]] <= 2 {
+		if plainByte[src[i]] == 0 {
+			return false
+		}
+		if i++; plainByte[src[i-1]] == 1 {
+			end = i
+		}
+	}
+	p.needed = false
+	if i < len(src) && !p.separator(&i) {
+		return false
+	}
+	p.at = i
+	p.n++
+	p.add(src[start:end])
+	for same := src[from:i]; strings.HasPrefix(src[p.at:], same); p.n++ {
+		p.at += len(same)
+	}
+	return true
+}
+
+// separator reads && || ; or a newline.
+func (p *plainLists) separator(i *int) bool {
+	switch c := p.src[*i]; {
+	case c == ';' || c == '\n':
+		*i++
+	case *i+1 < len(p.src) && p.src[*i+1] == c: // & and | alone are something else
+		*i += 2
+		p.needed = true
+	default:
+		return false
+	}
+	return true
+}
+
+// add notes a command unless it has been there.
+func (p *plainLists) add(text string) {
+	known := func(at int) bool { return p.list[at].text == text }
+	if p.seen.add(maphash.String(p.seed, text), len(p.list), known) {
+		p.list = append(p.list, plainCommand{text, p.n, p.at})
+	}
 }

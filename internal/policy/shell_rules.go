@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // shell decides a command line: each part by itself, and the strictest counts.
@@ -13,16 +14,17 @@ func (r *rules) shell(f *Facts, in *input) Decision {
 		bad := ruling{behavior: Deny, why: WhyHard, reason: "the input has no text \"command\""}
 		return bad.decision()
 	}
-	facts := *f
 	if dir, ok := in.str("directory"); ok && dir != "" {
-		facts.Cwd = f.Path(dir).Real
+		there := *f
+		there.Cwd = f.Path(dir).Real
+		f = &there
 	}
-	v := JudgeShell(src, &facts)
+	v := JudgeShell(src, f)
 	if v.OverBudget {
 		bad := ruling{behavior: Deny, why: WhyHard, reason: v.Error}
 		return bad.decision()
 	}
-	c := commandLine{rules: r, f: &facts, in: in, verdict: &v, whole: strings.TrimSpace(src)}
+	c := commandLine{rules: r, f: f, in: in, verdict: &v, whole: strings.TrimSpace(src)}
 	return c.decide()
 }
 
@@ -36,7 +38,10 @@ type commandLine struct {
 	filtered  bool  // each find of it looks for one kind of file, by extension
 	assigns   bool  // a part of it sets variables
 	redirects *Rule // allowed the commands, and redirections along with them
+	scratch   []target
 }
+
+var targetLists = sync.Pool{New: func() any { return new([]target) }}
 
 func (c *commandLine) decide() Decision {
 	all := &subject{f: c.f, class: c.f.Class, line: &line{whole: c.whole, parts: c.verdict.Error == "" && len(c.verdict.Parts) > 0}, input: c.in}
@@ -52,6 +57,13 @@ func (c *commandLine) decide() Decision {
 		return len(p.Argv) > 0 && baseName(p.Argv[0]) == "find" && !findsExtension(p.Argv)
 	})
 	c.assigns = slices.ContainsFunc(c.verdict.Parts, func(p Part) bool { return len(p.Env) > 0 })
+	list := targetLists.Get().(*[]target)
+	c.scratch = *list
+	defer func() {
+		clear(c.scratch)
+		*list = c.scratch[:0]
+		targetLists.Put(list)
+	}()
 	parts := make([]PartDecision, len(c.verdict.Parts))
 	rulings := make([]ruling, len(parts))
 	for i := range parts {
@@ -150,9 +162,9 @@ func (c *commandLine) targets(p *Part) []target {
 	for i := range p.Files {
 		f := &p.Files[i]
 		t := target{given: f.Path, write: f.Write}
-		t.PathFacts = PathFacts{Abs: f.Abs, Real: f.Abs, Inside: f.Inside, Protected: f.Protected, Secret: f.Secret, Device: loaded().devices[f.Abs]}
+		t.PathFacts = PathFacts{Abs: f.Abs, Real: f.Abs, Inside: f.Inside, Protected: f.Protected, Secret: f.Secret, Device: loaded().device(f.Abs)}
 		if f.Abs != "" && c.f.Paths != nil {
-			t.Real = c.f.pathFrom(f.Abs, "").Real
+			t.Real = c.f.locate(f.Abs, "").Real
 		}
 		out[i] = t
 	}
@@ -187,7 +199,8 @@ const maxWords = 200
 
 // words are the files that a part may mean of which nobody knows what it does
 // with its arguments: as a word, behind an option, or in a script that it is
-// given. They are of interest to rules that restrict reading files.
+// given. They are of interest to rules that restrict reading files. They hold
+// until the next call.
 func (c *commandLine) words(p *Part) []target {
 	if !c.rules.restrictedFiles || p.Kind <= KindWrite || len(p.Argv) < 2 {
 		return nil
@@ -196,31 +209,48 @@ func (c *commandLine) words(p *Part) []target {
 	if cwd == "" {
 		cwd = c.f.Cwd
 	}
-	var out []target
+	clear(c.scratch)
+	out := c.scratch[:0]
+	defer func() { c.scratch = out }()
+	var buf [8]string
 	for _, arg := range p.Argv[1:] {
-		names := strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`()<>|;&,=:@[]{}", r) })
-		if len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
-			names = append(names, arg[2:])
-		}
-		if len(names) != 1 || names[0] != arg {
-			names = append(names, arg)
-		}
-		for _, name := range names {
+		for _, name := range namesIn(buf[:0], arg) {
 			if name == "" || name[0] == '-' {
 				continue
 			}
 			if len(out) == maxWords {
-				return append(out, target{given: name})
+				out = append(out, target{given: name})
+				return out
 			}
-			t := target{given: name}
-			t.PathFacts = c.f.pathFrom(name, cwd)
-			if t.Abs != "" {
-				out = append(out, t)
+			// Only where it is counts.
+			if at := c.f.locate(name, cwd); at.Abs != "" {
+				out = append(out, target{given: name, PathFacts: at})
 			}
 		}
 	}
 	return out
 }
+
+// namesIn appends to names those that may stand in an argument: between
+// characters that separate names in scripts and options, behind the letter of
+// an option, and the argument itself.
+func namesIn(names []string, arg string) []string {
+	between := strings.IndexAny(arg, namesEnd)
+	if between < 0 {
+		names = append(names, arg)
+	} else {
+		names = append(names, strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(namesEnd, r) })...)
+	}
+	if len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
+		names = append(names, arg[2:])
+	}
+	if between >= 0 {
+		names = append(names, arg)
+	}
+	return names
+}
+
+const namesEnd = " \t\n'\"`()<>|;&,=:@[]{}"
 
 // partClass says what a part does, as the shipped rules see it.
 func partClass(p *Part) Class {
