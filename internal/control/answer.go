@@ -79,8 +79,32 @@ func (p *PermissionController) decodeAnswer(raw json.RawMessage, toolUseID strin
 	if a.ToolUseID != nil && *a.ToolUseID != "" && *a.ToolUseID != toolUseID {
 		return a, false, badField("toolUseID", "is %q, which is another call's", *a.ToolUseID)
 	}
+	if a.Behavior == "" && p.d.cfg.Dialect == streamjson.Claude {
+		if err = a.older(raw); err != nil {
+			return a, false, err
+		}
+	}
 	allowed, err = a.allows(p.d.cfg.Dialect)
 	return a, allowed, err
+}
+
+// older takes over an answer in the form {"allow":true,"input":{}} or
+// {"allow":false,"reason":""} of claude-code-sdk 0.0.25, which came before
+// claude-agent-sdk, and of ports of it. Anything else is left alone.
+func (a *PermissionAnswer) older(raw json.RawMessage) error {
+	var old struct {
+		Allow  *bool          `json:"allow"`
+		Input  jsontext.Value `json:"input"`
+		Reason *string        `json:"reason"`
+	}
+	if err := decode(raw, &old); err != nil || old.Allow == nil {
+		return err
+	}
+	a.Behavior, a.UpdatedInput, a.Message = "deny", old.Input, old.Reason
+	if *old.Allow {
+		a.Behavior = "allow"
+	}
+	return nil
 }
 
 func (a *PermissionAnswer) denial() policy.Answer {

@@ -78,6 +78,29 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// The form of the SDKs before claude-agent-sdk.
+func TestOlderAnswers(t *testing.T) {
+	for answer, check := range map[string]func(a policy.Answer) bool{
+		`{"allow":true}`: func(a policy.Answer) bool { return a.Allow && a.UpdatedInput == nil },
+		`{"allow":true,"input":{"command":"touch b"}}`: func(a policy.Answer) bool { return a.Allow && string(a.UpdatedInput) == `{"command":"touch b"}` },
+		`{"allow":true,"input":3}`:                     func(a policy.Answer) bool { return !a.Allow && strings.Contains(a.Message, "updatedInput") },
+		`{"allow":false,"reason":"no"}`:                func(a policy.Answer) bool { return !a.Allow && a.Message == "no" },
+		`{"allow":false,"behavior":"allow"}`:           func(a policy.Answer) bool { return a.Allow }, // the form of today counts
+		`{"allow":true,"behavior":"deny"}`:             func(a policy.Answer) bool { return !a.Allow },
+		`{"allow":"yes"}`:                              func(a policy.Answer) bool { return !a.Allow && strings.Contains(a.Message, `field "allow"`) },
+		`{"allow":null}`:                               func(a policy.Answer) bool { return !a.Allow && strings.Contains(a.Message, `field "behavior"`) },
+	} {
+		for _, d := range dialects {
+			h, _ := newHost(t, d)
+			h.answer = replies(answer)
+			a, err := h.d.Permission().Ask(t.Context(), question())
+			if old := !strings.Contains(answer, "behavior"); err != nil || old && d != claude && a.Allow || (!old || d == claude) && !check(a) {
+				t.Errorf("%s: %s: %+v, %v", d, answer, a, err)
+			}
+		}
+	}
+}
+
 func TestMalformedAnswersDeny(t *testing.T) {
 	for answer, want := range map[string]string{
 		`null`:                   "it is empty",

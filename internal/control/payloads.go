@@ -44,7 +44,7 @@ var initNotes = []string{
 }
 
 var updateNotes = []string{
-	"`behavior`: allow or deny; `message` says to the model why.",
+	"`behavior`: allow or deny; `message` says to the model why. In the claude dialect `allow` (true or false) with `input` and `reason` is understood too, as SDKs had it before.",
 	"`updatedInput`: the input to run the call with; missing or `{}` changes nothing.",
 	"`updatedPermissions`: a list of permission updates, or of the suggestions that the host chose.",
 	"`interrupt`: ends the turn as well as the call.",
