@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,7 +50,7 @@ func runMain(ctx context.Context, cio IO, o *options) error {
 
 // wantsChat reports whether a person sits there to talk to.
 func (o *options) wantsChat(cio IO) bool {
-	return cio.InTTY && cio.OutTTY && !o.changed("prompt") && o.promptFile == "" &&
+	return cio.InTTY && cio.OutTTY && !o.print && !o.changed("prompt") && o.promptFile == "" &&
 		o.inputFormat == formatText && o.outputFormat == formatText &&
 		!(len(o.args) > 0 && o.args[len(o.args)-1] == "-")
 }
@@ -75,7 +76,9 @@ func runHeadless(ctx context.Context, cio IO, o *options) error {
 		err = o.hostError(err)
 	}
 	if derr := drain(ctx, out); derr != nil && stopCode(ctx) == 0 {
-		fmt.Fprintf(cio.Err, "error: %v\n", derr)
+		if !o.hosted() || !readerLeft(derr) {
+			fmt.Fprintf(cio.Err, "error: %v\n", derr)
+		}
 		return &endedError{ExitUnwritable}
 	}
 	if code := stopCode(ctx); code != 0 {
@@ -203,6 +206,13 @@ func startFailed(o *options, out *streamjson.Writer, err error) {
 	if c, ok := p.(session.Closer); ok {
 		c.Close()
 	}
+}
+
+// readerLeft reports whether writing failed because nobody reads any more: SDKs
+// that have a result leave like that, and what we print then reaches their user's
+// terminal.
+func readerLeft(err error) bool {
+	return errors.Is(err, streamjson.ErrConsumerGone) || errors.Is(err, syscall.EPIPE)
 }
 
 // drain waits until everything is written, however slow the reader is; once the

@@ -49,9 +49,6 @@ func openOutFile(f *os.File) *outFile {
 	return o
 }
 
-// errConsumerGone is how a consumer that left without a write is reported.
-var errConsumerGone = errors.New("the other end was closed")
-
 // watch calls report, at most once and from its own goroutine, when the
 // consumer of a pipe or socket has gone. It returns at once; close ends it.
 func (o *outFile) watch(report func(error)) {
@@ -62,7 +59,7 @@ func (o *outFile) watch(report func(error)) {
 		// POLLHUP and POLLERR are always reported; naming one keeps darwin
 		// from ignoring the descriptor.
 		if events, err := o.poll(unix.POLLHUP); err == nil && events&(unix.POLLERR|unix.POLLHUP) != 0 {
-			report(errConsumerGone)
+			report(ErrConsumerGone)
 		}
 	})
 }

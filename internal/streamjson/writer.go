@@ -14,6 +14,9 @@ var (
 	// ErrOutputClosed is wrapped by every error that means that nothing more
 	// can be written: the consumer went away, a write failed, or Close gave up.
 	ErrOutputClosed = errors.New("the output is closed")
+	// ErrConsumerGone is wrapped too when it was noticed, before a write failed,
+	// that the consumer of a pipe or socket went away.
+	ErrConsumerGone = errors.New("the other end was closed")
 	// ErrWriterClosed is returned by the Send methods after Close was called.
 	ErrWriterClosed = errors.New("the writer was closed")
 )
