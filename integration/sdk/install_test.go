@@ -15,10 +15,11 @@ import (
 
 // kits are the SDKs that are tested.
 var kits = map[string]*kit{
-	"python":     {name: "python", folder: "claude-python", script: "claude.py", dialect: claude, install: venv, runtime: func(dir string) string { return filepath.Join(dir, "venv", "bin", "python") }},
-	"typescript": {name: "typescript", folder: "claude-typescript", script: "claude.mjs", dialect: claude, install: npm("--omit=optional"), runtime: func(string) string { return "node" }},
-	"qwen":       {name: "qwen", folder: "qwen", script: "qwen.mjs", dialect: qwen, install: npm(), runtime: node22},
-	"qwen-0.1.7": {name: "qwen-0.1.7", folder: "qwen-0.1.7", script: "qwen.mjs", dialect: qwen, install: npm("--omit=optional"), runtime: func(string) string { return "node" }},
+	"python":       {name: "python", folder: "claude-python", script: "claude.py", dialect: claude, install: venv, runtime: func(dir string) string { return filepath.Join(dir, "venv", "bin", "python") }},
+	"python-older": {name: "python-older", folder: "claude-code-python", script: "claude_code.py", dialect: claude, install: venv, runtime: func(dir string) string { return filepath.Join(dir, "venv", "bin", "python") }},
+	"typescript":   {name: "typescript", folder: "claude-typescript", script: "claude.mjs", dialect: claude, install: npm("--omit=optional"), runtime: func(string) string { return "node" }},
+	"qwen":         {name: "qwen", folder: "qwen", script: "qwen.mjs", dialect: qwen, install: npm(), runtime: node22},
+	"qwen-0.1.7":   {name: "qwen-0.1.7", folder: "qwen-0.1.7", script: "qwen.mjs", dialect: qwen, install: npm("--omit=optional"), runtime: func(string) string { return "node" }},
 }
 
 // required reports whether AGENT_TEST_REQUIRE demands the SDKs.

@@ -25,6 +25,7 @@ const (
 // options are the flags of the main command, as given.
 type options struct {
 	prompt       string
+	print        bool
 	promptFile   string
 	outputFormat string
 	inputFormat  string
@@ -67,6 +68,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.prompt, "prompt", "p", "", "the prompt; run without a terminal and end with the answer")
+	f.BoolVar(&o.print, "print", false, "run without a terminal and end with the answer to the prompt that is an argument or on stdin (Claude Code's manner; so is -p before another flag)")
 	f.StringVar(&o.promptFile, "prompt-file", "", "read the prompt from a file")
 	f.StringVarP(&o.outputFormat, "output-format", "o", formatText, "text, json or stream-json")
 	f.StringVar(&o.inputFormat, "input-format", formatText, "text or stream-json (a JSON line per turn on stdin)")
@@ -107,6 +109,9 @@ func (o *options) bindRules(f *pflag.FlagSet) {
 
 // check finds what makes no sense before anything is done.
 func (o *options) check() error {
+	if o.host.wrong != nil {
+		return o.host.wrong
+	}
 	if err := oneOf("output-format", o.outputFormat, formatText, formatJSON, formatStreamJSON); err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func foreign(name string) int {
 // isn't spoken to in lines of JSON learns it from the returned error alone.
 func (o *options) refused(cio IO, err error) error {
 	sdk := o.host.dialect == streamjson.Claude || o.host.dialect == streamjson.Qwen
-	if !o.host.lines || !sdk && o.outputFormat != formatStreamJSON && !o.host.answers {
+	if !o.host.lines && !(o.host.printed && o.host.answers) || !sdk && o.outputFormat != formatStreamJSON && !o.host.answers {
 		return err
 	}
 	o.inputFormat, o.outputFormat = formatStreamJSON, formatStreamJSON // flags may not have been read so far

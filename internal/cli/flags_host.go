@@ -176,7 +176,7 @@ func (o *options) reads(source string) bool {
 // hosted reports whether a published SDK started us: its users see no stderr,
 // or take each line of it for a fault.
 func (o *options) hosted() bool {
-	return o.inputFormat == formatStreamJSON && (o.host.dialect == streamjson.Claude || o.host.dialect == streamjson.Qwen)
+	return (o.inputFormat == formatStreamJSON || o.host.printed) && (o.host.dialect == streamjson.Claude || o.host.dialect == streamjson.Qwen)
 }
 
 // hostedBy reports whether an SDK of that dialect started us.

@@ -15,6 +15,8 @@ type hostArgs struct {
 	dialect streamjson.Dialect
 	lines   bool          // JSON lines come on stdin
 	answers bool          // JSON lines are wanted on stdout
+	printed bool          // it is called as Claude Code is for one prompt whose answer a program reads
+	wrong   error         // why the command line makes no sense; nil: it does, so far
 	dropped []droppedFlag // flags that nobody here knows, left out of args
 }
 
@@ -23,11 +25,13 @@ type hostArgs struct {
 // programs to pass over them. known are the main command's flags; args of
 // another command than that come back as they are.
 func readHostArgs(args []string, getenv func(string) string, known *pflag.FlagSet) hostArgs {
+	args, wrong := switchPrint(args, known, getenv("CLAUDE_CODE_ENTRYPOINT") != "")
 	words := readWords(args, known)
 	h := hostArgs{
-		args: args, dialect: settleDialect(words, getenv),
+		args: args, wrong: wrong, dialect: settleDialect(words, getenv),
 		lines:   flagValue(words, "input-format") == formatStreamJSON,
 		answers: flagValue(words, "output-format") == formatStreamJSON,
+		printed: printsForPrograms(words, getenv),
 	}
 	if h.dialect != streamjson.Claude && h.dialect != streamjson.Qwen {
 		return h
@@ -89,6 +93,9 @@ func readWords(args []string, known *pflag.FlagSet) []word {
 		switch {
 		case name != "":
 			w.name, w.value, w.flag = name, value, known.Lookup(name)
+			if !joined && w.flag != nil {
+				w.value = w.flag.NoOptDefVal
+			}
 			more = !joined && w.flag != nil && w.flag.NoOptDefVal == "" && i+1 < len(args) ||
 				!joined && w.flag == nil && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-")
 		case len(arg) > 1 && arg[0] == '-':
@@ -130,15 +137,30 @@ func flagName(arg string) (name, value string, joined bool) {
 	return name, value, joined
 }
 
+// printsForPrograms reports whether the program is called as ports of Claude's
+// SDKs call Claude Code for one prompt: with its --print, or by somebody who says
+// that he is such a port and gives the --verbose without which Claude Code has no
+// stream-json output.
+func printsForPrograms(words []word, getenv func(string) string) bool {
+	switch flagValue(words, "output-format") {
+	case formatJSON:
+		return flagValue(words, "print") == "true"
+	case formatStreamJSON:
+		return flagValue(words, "print") == "true" || flagValue(words, "verbose") == "true" && getenv("CLAUDE_CODE_ENTRYPOINT") != ""
+	}
+	return false
+}
+
 // settleDialect finds out, once and before anything else, whose protocol is
-// spoken: --dialect says so; else, and only with JSON lines on stdin, the flag
-// or the variables that the SDKs set. A run in somebody's shell that merely
-// inherited such a variable stays native.
+// spoken: --dialect says so; else, with JSON lines on stdin, the flag or the
+// variables that the SDKs set; else the manner of Claude Code. A run in
+// somebody's shell that merely inherited such a variable stays native.
 func settleDialect(words []word, getenv func(string) string) streamjson.Dialect {
 	if d, err := streamjson.ParseDialect(flagValue(words, "dialect")); err == nil {
 		return d // a wrong one is told when flags are checked
 	}
-	if flagValue(words, "input-format") != formatStreamJSON {
+	printed := printsForPrograms(words, getenv)
+	if flagValue(words, "input-format") != formatStreamJSON && !printed {
 		return streamjson.Native
 	}
 	switch {
@@ -146,7 +168,7 @@ func settleDialect(words []word, getenv func(string) string) streamjson.Dialect 
 		return streamjson.Qwen
 	case getenv("GEMINI_CHANNEL") == sdkChannel:
 		return streamjson.Native
-	case getenv("CLAUDE_CODE_ENTRYPOINT") != "" || getenv("CLAUDE_AGENT_SDK_VERSION") != "":
+	case printed || getenv("CLAUDE_CODE_ENTRYPOINT") != "" || getenv("CLAUDE_AGENT_SDK_VERSION") != "":
 		return streamjson.Claude
 	}
 	return streamjson.Native

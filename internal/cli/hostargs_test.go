@@ -48,6 +48,26 @@ func TestHostArgs(t *testing.T) {
 			env: map[string]string{"CLAUDE_AGENT_SDK_VERSION": "1"}, dialect: streamjson.Claude, dropped: []string{"--new"},
 			want: []string{"--input-format", "stream-json", "--append-system-prompt", "--dialect=native", "--system-prompt",
 				"--channel=SDK", "-o", "--dialect=qwen", "--output-format", "stream-json"}},
+		{name: "a port, lines both ways", args: strings.Fields("--print --verbose " + sdk), dialect: streamjson.Claude, want: strings.Fields("--print --verbose " + sdk)},
+		{name: "a port, one prompt", args: []string{"--output-format", "stream-json", "--verbose", "--print", "--", "-x"}, dialect: streamjson.Claude,
+			want: []string{"--output-format", "stream-json", "--verbose", "--print", "--", "-x"}},
+		{name: "a port, -p as a switch", args: []string{"-p", "--output-format", "json", "--model", "m", "hi"}, dialect: streamjson.Claude,
+			want: []string{"--print", "--output-format", "json", "--model", "m", "hi"}},
+		{name: "a port, the prompt on stdin", args: []string{"-p", "--output-format", "stream-json", "--verbose"}, env: map[string]string{"CLAUDE_CODE_ENTRYPOINT": "sdk-rs"},
+			dialect: streamjson.Claude, want: []string{"--print", "--output-format", "stream-json", "--verbose"}},
+		{name: "a port without --print", args: strings.Fields("--output-format stream-json --verbose"), env: map[string]string{"CLAUDE_CODE_ENTRYPOINT": "sdk-rs"},
+			dialect: streamjson.Claude, want: strings.Fields("--output-format stream-json --verbose")},
+		{name: "a person who saw --verbose", args: strings.Fields("-p hi --output-format stream-json --verbose"), dialect: streamjson.Native,
+			want: strings.Fields("-p hi --output-format stream-json --verbose")},
+		{name: "a port that has flags of tomorrow", args: []string{"--print", "--output-format", "json", "--brand-new", "v", "--", "hi"}, dialect: streamjson.Claude,
+			want: []string{"--print", "--output-format", "json", "--", "hi"}, dropped: []string{"--brand-new"}},
+		{name: "a person's --print", args: []string{"--print", "hi"}, dialect: streamjson.Native, want: []string{"--print", "hi"}},
+		{name: "-p at the end", args: []string{"-m", "x", "-p"}, dialect: streamjson.Native, want: []string{"-m", "x", "--print"}},
+		{name: "-p before the end of flags", args: []string{"-p", "--", "--yolo"}, dialect: streamjson.Native, want: []string{"--print", "--", "--yolo"}},
+		{name: "-p twice", args: []string{"-p", "-p", "x"}, dialect: streamjson.Native, want: []string{"--print", "-p", "x"}},
+		{name: "-p of a command behind --", args: []string{"policy", "explain", "--", "git", "-p", "--version"}, dialect: streamjson.Native,
+			want: []string{"policy", "explain", "--", "git", "-p", "--version"}},
+		{name: "a prompt with dashes", args: []string{"-p", "--what is this?"}, dialect: streamjson.Native, want: []string{"-p", "--what is this?"}},
 		{name: "a prompt that looks like flags", args: []string{"-yp", "--input-format=stream-json", "--channel=SDK"}, dialect: streamjson.Native,
 			want: []string{"-yp", "--input-format=stream-json", "--channel=SDK"}},
 		{name: "after the end of flags", args: []string{"--", "--dialect=qwen"}, dialect: streamjson.Native, want: []string{"--", "--dialect=qwen"}},
@@ -62,6 +82,9 @@ func TestHostArgs(t *testing.T) {
 			t.Parallel()
 			root, _ := newRootOf(IO{})
 			h := readHostArgs(test.args, func(name string) string { return test.env[name] }, mainFlags(root))
+			if h.wrong != nil {
+				t.Error(h.wrong)
+			}
 			if h.dialect != test.dialect {
 				t.Errorf("dialect %q, want %q", h.dialect, test.dialect)
 			}
@@ -121,4 +144,25 @@ func TestBothSpellings(t *testing.T) {
 			t.Errorf("--%s twice is %q, once %q", f.Name, twice, once)
 		}
 	})
+}
+
+// A flag where the prompt of -p would be is neither sent to the model nor taken
+// for a flag: it may be a prompt that somebody else wrote.
+func TestPromptThatIsAFlag(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"-p", "--yolo"}, {"-p", "-y"}, {"-p", "--permission-mode=yolo"}, {"-p", "--yolo", "-"}, {"-p", "--verbose", "--output-format=json"}, {"-m", "x", "-p", "--help"},
+	} {
+		root, _ := newRootOf(IO{})
+		h := readHostArgs(args, func(string) string { return "" }, mainFlags(root))
+		if h.wrong == nil || !strings.Contains(h.wrong.Error(), "-p is followed by the flag") || cmp.Diff(args, h.args) != "" {
+			t.Errorf("%q: %q, %v", args, h.args, h.wrong)
+		}
+	}
+	for _, args := range [][]string{{"-p=--yolo"}, {"--prompt", "--yolo"}, {"-p", "yolo"}, {"-p", ""}, {"-p", "-"}, {"-p", "-5 + 3"}, {"-p", "--no-such-flag"}} {
+		root, _ := newRootOf(IO{})
+		if h := readHostArgs(args, func(string) string { return "" }, mainFlags(root)); h.wrong != nil || cmp.Diff(args, h.args) != "" {
+			t.Errorf("%q: %q, %v", args, h.args, h.wrong)
+		}
+	}
 }

@@ -120,7 +120,6 @@ func group(cmd *cobra.Command) *cobra.Command {
 var flagAliases = map[string]string{
 	"allowedTools":    "allowed-tools",
 	"disallowedTools": "disallowed-tools",
-	"print":           "prompt",
 
 	// the Claude Agent SDKs'
 	"debug-to-stderr":              "debug",

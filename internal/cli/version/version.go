@@ -31,8 +31,23 @@ func init() {
 	case "-v":
 		answer(ProtocolLine())
 	case "--version":
+		if probed(os.Args[0]) {
+			answer(ProtocolLine())
+		}
 		answer(Line())
 	}
+}
+
+// probed reports whether the program was called by the name under which ports of
+// Claude's SDKs look for it in PATH. Their probe is --version.
+func probed(path string) bool {
+	for i := len(path) - 1; i >= 0; i-- {
+		if os.IsPathSeparator(path[i]) {
+			path = path[i+1:]
+			break
+		}
+	}
+	return path == "claude" || path == "claude.exe"
 }
 
 func answer(line string) {

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// switchPrint turns each -p that has no prompt behind it into --print. With us,
+// as with gemini-cli and qwen-code, -p takes the prompt; with Claude Code it is a
+// switch, and the prompt is an argument or on stdin: that is how ports of its
+// SDKs and scripts call it (`-p --output-format json "prompt"`).
+//
+// A flag behind -p is never quietly taken for a flag where it could be a prompt
+// that somebody else wrote, nor for a prompt where it is a flag: only where the
+// prompt is found elsewhere, or a host that spawned us says that it is Claude's.
+// All else is an error.
+func switchPrint(args []string, known *pflag.FlagSet, claude bool) ([]string, error) {
+	for {
+		at, words := findPrint(args, known)
+		if at < 0 {
+			return args, nil
+		}
+		if next := at + 1; next < len(args) && args[next] != "--" && !claude && !elsewhere(words) {
+			return args, fail(ExitUsage, "-p is followed by the flag %s: if that is the prompt, write -p=%[1]s; if the prompt is on stdin, write --print", args[next])
+		}
+		args = append(append(args[:at:at], "--print"), args[at+1:]...)
+	}
+}
+
+// findPrint returns where a -p is that stands at the end or before a flag, and
+// the words as they are if that flag is the prompt; -1 if there is none.
+func findPrint(args []string, known *pflag.FlagSet) (int, []word) {
+	words := readWords(args, known)
+	at := 0
+	for i := range words {
+		w := &words[i]
+		switch {
+		case w.raw[0] == "--":
+			return -1, nil
+		case w.raw[0] == "-p" && (len(w.raw) == 1 || isFlag(w.raw[1], known)):
+			return at, words
+		}
+		at += len(w.raw)
+	}
+	return -1, nil
+}
+
+// elsewhere reports whether the prompt is an argument, or in the lines on stdin.
+func elsewhere(words []word) bool {
+	if flagValue(words, "input-format") == formatStreamJSON {
+		return true
+	}
+	for i := range words {
+		if words[i].raw[0] != "-" && (words[i].plain() || words[i].raw[0] == "--" && i+1 < len(words)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isFlag reports whether an argument is a flag that the main command has, or the
+// end of the flags.
+func isFlag(arg string, known *pflag.FlagSet) bool {
+	if name, _, _ := flagName(arg); name != "" {
+		return known.Lookup(name) != nil
+	}
+	letters, ok := strings.CutPrefix(arg, "-")
+	if !ok || letters == "" {
+		return false
+	}
+	if arg == "--" {
+		return true
+	}
+	for i := range len(letters) {
+		if known.ShorthandLookup(letters[i:i+1]) == nil {
+			return false
+		}
+	}
+	return true
+}
