@@ -166,3 +166,26 @@ func TestPromptThatIsAFlag(t *testing.T) {
 		}
 	}
 }
+
+// FuzzPromptStaysAPrompt: whatever somebody else's text behind -p is, it is the
+// prompt or an error, where no other prompt is.
+func FuzzPromptStaysAPrompt(f *testing.F) {
+	for _, s := range []string{"hi", "--yolo", "-y", "--", "-", "-p", "--print", "--print=true", "--model=x", "-yp", "--input-format", "--input-format=stream-json", "-p=x", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, prompt string) {
+		if prompt == "--" {
+			return // ends the flags, as anywhere
+		}
+		for _, args := range [][]string{{"-p", prompt}, {"-p", prompt, "-"}, {"--output-format", "json", "-p", prompt}} {
+			root, _ := newRootOf(IO{})
+			h := readHostArgs(args, func(string) string { return "" }, mainFlags(root))
+			if cmp.Diff(args, h.args) != "" || h.dialect != streamjson.Native {
+				t.Errorf("%q became %q, %s", args, h.args, h.dialect)
+			}
+			if words := readWords(args, mainFlags(root)); h.wrong == nil && isFlag(prompt, mainFlags(root)) {
+				t.Errorf("%q is a prompt: %v", prompt, words)
+			}
+		}
+	})
+}
