@@ -25,7 +25,7 @@ type hostArgs struct {
 // programs to pass over them. known are the main command's flags; args of
 // another command than that come back as they are.
 func readHostArgs(args []string, getenv func(string) string, known *pflag.FlagSet) hostArgs {
-	args, wrong := switchPrint(args, known, getenv("CLAUDE_CODE_ENTRYPOINT") != "")
+	args, wrong := switchPrint(args, known)
 	words := readWords(args, known)
 	h := hostArgs{
 		args: args, wrong: wrong, dialect: settleDialect(words, getenv),

@@ -53,7 +53,7 @@ func TestHostArgs(t *testing.T) {
 			want: []string{"--output-format", "stream-json", "--verbose", "--print", "--", "-x"}},
 		{name: "a port, -p as a switch", args: []string{"-p", "--output-format", "json", "--model", "m", "hi"}, dialect: streamjson.Claude,
 			want: []string{"--print", "--output-format", "json", "--model", "m", "hi"}},
-		{name: "a port, the prompt on stdin", args: []string{"-p", "--output-format", "stream-json", "--verbose"}, env: map[string]string{"CLAUDE_CODE_ENTRYPOINT": "sdk-rs"},
+		{name: "a port, the prompt on stdin", args: []string{"-p", "--output-format", "stream-json", "--verbose"},
 			dialect: streamjson.Claude, want: []string{"--print", "--output-format", "stream-json", "--verbose"}},
 		{name: "a port without --print", args: strings.Fields("--output-format stream-json --verbose"), env: map[string]string{"CLAUDE_CODE_ENTRYPOINT": "sdk-rs"},
 			dialect: streamjson.Claude, want: strings.Fields("--output-format stream-json --verbose")},
@@ -154,7 +154,7 @@ func TestPromptThatIsAFlag(t *testing.T) {
 		{"-p", "--yolo"}, {"-p", "-y"}, {"-p", "--permission-mode=yolo"}, {"-p", "--yolo", "-"}, {"-p", "--verbose", "--output-format=json"}, {"-m", "x", "-p", "--help"},
 	} {
 		root, _ := newRootOf(IO{})
-		h := readHostArgs(args, func(string) string { return "" }, mainFlags(root))
+		h := readHostArgs(args, func(string) string { return "sdk-py" }, mainFlags(root)) // the variables may be inherited
 		if h.wrong == nil || !strings.Contains(h.wrong.Error(), "-p is followed by the flag") || cmp.Diff(args, h.args) != "" {
 			t.Errorf("%q: %q, %v", args, h.args, h.wrong)
 		}

@@ -11,17 +11,16 @@ import (
 // switch, and the prompt is an argument or on stdin: that is how ports of its
 // SDKs and scripts call it (`-p --output-format json "prompt"`).
 //
-// A flag behind -p is never quietly taken for a flag where it could be a prompt
-// that somebody else wrote, nor for a prompt where it is a flag: only where the
-// prompt is found elsewhere, or a host that spawned us says that it is Claude's.
-// All else is an error.
-func switchPrint(args []string, known *pflag.FlagSet, claude bool) ([]string, error) {
+// What stands behind -p may be text that somebody else wrote (`-p "$ISSUE"`), so a
+// flag there is one only where the prompt is found elsewhere, which was never a
+// use of our -p. All else is an error.
+func switchPrint(args []string, known *pflag.FlagSet) ([]string, error) {
 	for {
 		at, words := findPrint(args, known)
 		if at < 0 {
 			return args, nil
 		}
-		if next := at + 1; next < len(args) && args[next] != "--" && !claude && !elsewhere(words) {
+		if next := at + 1; next < len(args) && args[next] != "--" && !elsewhere(words) {
 			return args, fail(ExitUsage, "-p is followed by the flag %s: if that is the prompt, write -p=%[1]s; if the prompt is on stdin, write --print", args[next])
 		}
 		args = append(append(args[:at:at], "--print"), args[at+1:]...)
