@@ -57,5 +57,6 @@ func exitReference() string {
 	for _, row := range exitTable {
 		fmt.Fprintf(&sb, "| %d | %s |\n", row.Code, row.Meaning)
 	}
+	sb.WriteString("\nUnder an SDK, and for what calls the program in the manner of Claude Code (`--print` with JSON), the codes are those that\nit expects: [protocol](../protocol.md#dialects).\n")
 	return sb.String()
 }
