@@ -64,9 +64,9 @@ func TestForeignFlagsThatWouldDoHarmAreRefused(t *testing.T) {
 			t.Parallel()
 			root, o := newRootOf(IO{})
 			args := append(strings.Fields(test.args), "--input-format=stream-json", "--output-format=stream-json")
-			o.host = readHostArgs(args, func(name string) string {
+			o.host = readHostArgs(args, IO{Getenv: func(name string) string {
 				return map[string]string{"CLAUDE_AGENT_SDK_VERSION": "1"}[name]
-			}, mainFlags(root))
+			}}, mainFlags(root))
 			if o.host.dialect != streamjson.Claude {
 				t.Fatalf("dialect %q", o.host.dialect)
 			}

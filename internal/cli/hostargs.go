@@ -24,14 +24,14 @@ type hostArgs struct {
 // out the flags that are not ours: SDKs add some every week and count on older
 // programs to pass over them. known are the main command's flags; args of
 // another command than that come back as they are.
-func readHostArgs(args []string, getenv func(string) string, known *pflag.FlagSet) hostArgs {
+func readHostArgs(args []string, io IO, known *pflag.FlagSet) hostArgs {
 	args, wrong := switchPrint(args, known)
 	words := readWords(args, known)
 	h := hostArgs{
-		args: args, wrong: wrong, dialect: settleDialect(words, getenv),
+		args: args, wrong: wrong, dialect: settleDialect(words, io),
 		lines:   flagValue(words, "input-format") == formatStreamJSON,
 		answers: flagValue(words, "output-format") == formatStreamJSON,
-		printed: printsForPrograms(words, getenv),
+		printed: printsForPrograms(words, io),
 	}
 	if h.dialect != streamjson.Claude && h.dialect != streamjson.Qwen {
 		return h
@@ -138,37 +138,37 @@ func flagName(arg string) (name, value string, joined bool) {
 }
 
 // printsForPrograms reports whether the program is called as ports of Claude's
-// SDKs call Claude Code for one prompt: with its --print, or by somebody who says
-// that he is such a port and gives the --verbose without which Claude Code has no
-// stream-json output.
-func printsForPrograms(words []word, getenv func(string) string) bool {
+// SDKs call Claude Code for one prompt: by its name, with its --print, or by
+// somebody who says that he is such a port and gives the --verbose without which
+// Claude Code has no stream-json output.
+func printsForPrograms(words []word, io IO) bool {
 	switch flagValue(words, "output-format") {
 	case formatJSON:
-		return flagValue(words, "print") == "true"
+		return io.Claude || flagValue(words, "print") == "true"
 	case formatStreamJSON:
-		return flagValue(words, "print") == "true" || flagValue(words, "verbose") == "true" && getenv("CLAUDE_CODE_ENTRYPOINT") != ""
+		return io.Claude || flagValue(words, "print") == "true" || flagValue(words, "verbose") == "true" && io.Getenv("CLAUDE_CODE_ENTRYPOINT") != ""
 	}
 	return false
 }
 
 // settleDialect finds out, once and before anything else, whose protocol is
 // spoken: --dialect says so; else, with JSON lines on stdin, the flag or the
-// variables that the SDKs set; else the manner of Claude Code. A run in
+// variables that the SDKs set; else the name and manner of Claude Code. A run in
 // somebody's shell that merely inherited such a variable stays native.
-func settleDialect(words []word, getenv func(string) string) streamjson.Dialect {
+func settleDialect(words []word, io IO) streamjson.Dialect {
 	if d, err := streamjson.ParseDialect(flagValue(words, "dialect")); err == nil {
 		return d // a wrong one is told when flags are checked
 	}
-	printed := printsForPrograms(words, getenv)
+	printed := printsForPrograms(words, io)
 	if flagValue(words, "input-format") != formatStreamJSON && !printed {
 		return streamjson.Native
 	}
 	switch {
 	case flagValue(words, "channel") == sdkChannel:
 		return streamjson.Qwen
-	case getenv("GEMINI_CHANNEL") == sdkChannel:
+	case io.Getenv("GEMINI_CHANNEL") == sdkChannel:
 		return streamjson.Native
-	case printed || getenv("CLAUDE_CODE_ENTRYPOINT") != "" || getenv("CLAUDE_AGENT_SDK_VERSION") != "":
+	case printed || io.Claude || io.Getenv("CLAUDE_CODE_ENTRYPOINT") != "" || io.Getenv("CLAUDE_AGENT_SDK_VERSION") != "":
 		return streamjson.Claude
 	}
 	return streamjson.Native

@@ -20,6 +20,7 @@ func TestHostArgs(t *testing.T) {
 		dialect streamjson.Dialect
 		want    []string
 		dropped []string
+		claude  bool // called by that name
 	}{
 		{name: "a person", args: []string{"-p", "hi"}, dialect: streamjson.Native, want: []string{"-p", "hi"}},
 		{name: "an inherited variable", args: []string{"-p", "hi"}, env: map[string]string{"CLAUDE_CODE_ENTRYPOINT": "sdk-py"},
@@ -62,6 +63,11 @@ func TestHostArgs(t *testing.T) {
 		{name: "a port that has flags of tomorrow", args: []string{"--print", "--output-format", "json", "--brand-new", "v", "--", "hi"}, dialect: streamjson.Claude,
 			want: []string{"--print", "--output-format", "json", "--", "hi"}, dropped: []string{"--brand-new"}},
 		{name: "a person's --print", args: []string{"--print", "hi"}, dialect: streamjson.Native, want: []string{"--print", "hi"}},
+		{name: "by the name of claude", claude: true, args: strings.Fields("-p hi --output-format stream-json --verbose"), dialect: streamjson.Claude,
+			want: strings.Fields("-p hi --output-format stream-json --verbose")},
+		{name: "by the name of claude, lines", claude: true, args: strings.Fields(sdk), dialect: streamjson.Claude, want: strings.Fields(sdk)},
+		{name: "by the name of claude, qwen's SDK", claude: true, args: strings.Fields(sdk + " --channel=SDK"), dialect: streamjson.Qwen, want: strings.Fields(sdk + " --channel=SDK")},
+		{name: "by the name of claude, a person", claude: true, args: strings.Fields("-p hi"), dialect: streamjson.Native, want: strings.Fields("-p hi")},
 		{name: "-p at the end", args: []string{"-m", "x", "-p"}, dialect: streamjson.Native, want: []string{"-m", "x", "--print"}},
 		{name: "-p before the end of flags", args: []string{"-p", "--", "--yolo"}, dialect: streamjson.Native, want: []string{"--print", "--", "--yolo"}},
 		{name: "-p twice", args: []string{"-p", "-p", "x"}, dialect: streamjson.Native, want: []string{"--print", "-p", "x"}},
@@ -81,7 +87,7 @@ func TestHostArgs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			root, _ := newRootOf(IO{})
-			h := readHostArgs(test.args, func(name string) string { return test.env[name] }, mainFlags(root))
+			h := readHostArgs(test.args, IO{Getenv: func(name string) string { return test.env[name] }, Claude: test.claude}, mainFlags(root))
 			if h.wrong != nil {
 				t.Error(h.wrong)
 			}
@@ -114,7 +120,7 @@ func TestBothSpellings(t *testing.T) {
 	parse := func(t *testing.T, flag string, args ...string) string {
 		t.Helper()
 		root, _ := newRootOf(IO{})
-		h := readHostArgs(append(args, "--input-format=stream-json"), claude, mainFlags(root))
+		h := readHostArgs(append(args, "--input-format=stream-json"), IO{Getenv: claude}, mainFlags(root))
 		if err := root.ParseFlags(h.args); err != nil {
 			t.Fatalf("%q: %v", args, err)
 		}
@@ -154,14 +160,14 @@ func TestPromptThatIsAFlag(t *testing.T) {
 		{"-p", "--yolo"}, {"-p", "-y"}, {"-p", "--permission-mode=yolo"}, {"-p", "--yolo", "-"}, {"-p", "--verbose", "--output-format=json"}, {"-m", "x", "-p", "--help"},
 	} {
 		root, _ := newRootOf(IO{})
-		h := readHostArgs(args, func(string) string { return "sdk-py" }, mainFlags(root)) // the variables may be inherited
+		h := readHostArgs(args, IO{Getenv: func(string) string { return "sdk-py" }}, mainFlags(root)) // the variables may be inherited
 		if h.wrong == nil || !strings.Contains(h.wrong.Error(), "-p is followed by the flag") || cmp.Diff(args, h.args) != "" {
 			t.Errorf("%q: %q, %v", args, h.args, h.wrong)
 		}
 	}
 	for _, args := range [][]string{{"-p=--yolo"}, {"--prompt", "--yolo"}, {"-p", "yolo"}, {"-p", ""}, {"-p", "-"}, {"-p", "-5 + 3"}, {"-p", "--no-such-flag"}} {
 		root, _ := newRootOf(IO{})
-		if h := readHostArgs(args, func(string) string { return "" }, mainFlags(root)); h.wrong != nil || cmp.Diff(args, h.args) != "" {
+		if h := readHostArgs(args, IO{Getenv: func(string) string { return "" }}, mainFlags(root)); h.wrong != nil || cmp.Diff(args, h.args) != "" {
 			t.Errorf("%q: %q, %v", args, h.args, h.wrong)
 		}
 	}
@@ -179,7 +185,7 @@ func FuzzPromptStaysAPrompt(f *testing.F) {
 		}
 		for _, args := range [][]string{{"-p", prompt}, {"-p", prompt, "-"}, {"--output-format", "json", "-p", prompt}} {
 			root, _ := newRootOf(IO{})
-			h := readHostArgs(args, func(string) string { return "" }, mainFlags(root))
+			h := readHostArgs(args, IO{Getenv: func(string) string { return "" }}, mainFlags(root))
 			if cmp.Diff(args, h.args) != "" || h.dialect != streamjson.Native {
 				t.Errorf("%q became %q, %s", args, h.args, h.dialect)
 			}

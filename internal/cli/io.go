@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"github.com/agentcli/agent/internal/cli/version"
 )
 
 // IO is what a run meets of the outside.
@@ -27,6 +29,7 @@ type IO struct {
 	Dir    string   // working directory
 	DirErr error    // why there is none
 	Admin  AdminDir // the administrator's policy files
+	Claude bool     // the program was called by the name claude, in whose place it then is
 	// Signals are those that end a run: SIGINT and SIGTERM.
 	Signals <-chan os.Signal
 	// TTY facts; false for what is not a terminal.
@@ -49,6 +52,7 @@ func System() IO {
 		Signals: signals,
 		In:      os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv: os.Getenv, Env: os.Environ(), Dir: dir, DirErr: dirErr, Admin: admin,
+		Claude: version.AsClaude(os.Args[0]),
 		InTTY:  term.IsTerminal(int(os.Stdin.Fd())),
 		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),

@@ -17,7 +17,7 @@ import (
 // io.Signals.
 func Main(ctx context.Context, io IO, args []string) ExitCode {
 	root, o := newRootOf(io)
-	o.host = readHostArgs(args, io.Getenv, mainFlags(root))
+	o.host = readHostArgs(args, io, mainFlags(root))
 	root.SetArgs(o.host.args)
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)

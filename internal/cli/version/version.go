@@ -31,16 +31,17 @@ func init() {
 	case "-v":
 		answer(ProtocolLine())
 	case "--version":
-		if probed(os.Args[0]) {
+		if AsClaude(os.Args[0]) {
 			answer(ProtocolLine())
 		}
 		answer(Line())
 	}
 }
 
-// probed reports whether the program was called by the name under which ports of
-// Claude's SDKs look for it in PATH. Their probe is --version.
-func probed(path string) bool {
+// AsClaude reports whether a path by which the program was called has the name
+// under which ports of Claude's SDKs look for it in PATH. Their probe of the
+// version is --version.
+func AsClaude(path string) bool {
 	for i := len(path) - 1; i >= 0; i-- {
 		if os.IsPathSeparator(path[i]) {
 			path = path[i+1:]
