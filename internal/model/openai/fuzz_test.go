@@ -14,6 +14,7 @@ func FuzzTolerant(f *testing.F) {
 	for _, c := range corpusCases(f) {
 		f.Add(c.in, uint64(len(c.in)), false)
 	}
+	f.Add(`[TOOL_REQUEST]{"name": "read_file", "argu`+strings.Repeat("x \xd6\" ", 300)+"[END_TOOL_REQUEST] and more", uint64(0), true)
 	f.Fuzz(func(t *testing.T, in string, seed uint64, cut bool) {
 		whole := scan(cut, in)
 		rng := rand.New(rand.NewPCG(seed, 7))

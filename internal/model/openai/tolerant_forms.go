@@ -75,7 +75,8 @@ func (c *cursor) jsonCalls(lenient bool) ([]call, fit) {
 // can: the model is told. It reaches to the next marker or closer.
 func (c *cursor) brokenCall(src string) ([]call, fit) {
 	end := nextNoise(src)
-	if end < 0 {
+	last := end < 0 // nothing follows it
+	if last {
 		if !c.eof {
 			return nil, fitMore
 		}
@@ -94,7 +95,7 @@ func (c *cursor) brokenCall(src string) ([]call, fit) {
 	}
 	c.i += end
 	why := "the call is not valid JSON: "
-	if c.cut {
+	if c.cut && last { // else whether the end is known by now would decide
 		why = "the call was cut off at the output limit: "
 	}
 	return []call{{name: name, invalid: why + clip(src[:end])}}, fitYes
