@@ -68,7 +68,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.prompt, "prompt", "p", "", "the prompt; run without a terminal and end with the answer")
-	f.BoolVar(&o.print, "print", false, "run without a terminal and end with the answer to the prompt that is an argument or on stdin (Claude Code's manner; so is -p before another flag)")
+	f.BoolVar(&o.print, "print", false, "run without a terminal and end with the answer to the prompt that is an argument or on stdin (Claude Code's manner; so is -p before a flag if the prompt is an argument)")
 	f.StringVar(&o.promptFile, "prompt-file", "", "read the prompt from a file")
 	f.StringVarP(&o.outputFormat, "output-format", "o", formatText, "text, json or stream-json")
 	f.StringVar(&o.inputFormat, "input-format", formatText, "text or stream-json (a JSON line per turn on stdin)")
@@ -109,9 +109,6 @@ func (o *options) bindRules(f *pflag.FlagSet) {
 
 // check finds what makes no sense before anything is done.
 func (o *options) check() error {
-	if o.host.wrong != nil {
-		return o.host.wrong
-	}
 	if err := oneOf("output-format", o.outputFormat, formatText, formatJSON, formatStreamJSON); err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ type hostArgs struct {
 	lines   bool          // JSON lines come on stdin
 	answers bool          // JSON lines are wanted on stdout
 	printed bool          // it is called as Claude Code is for one prompt whose answer a program reads
-	wrong   error         // why the command line makes no sense; nil: it does, so far
 	dropped []droppedFlag // flags that nobody here knows, left out of args
 }
 
@@ -25,10 +24,10 @@ type hostArgs struct {
 // programs to pass over them. known are the main command's flags; args of
 // another command than that come back as they are.
 func readHostArgs(args []string, io IO, known *pflag.FlagSet) hostArgs {
-	args, wrong := switchPrint(args, known)
+	args = switchPrint(args, known)
 	words := readWords(args, known)
 	h := hostArgs{
-		args: args, wrong: wrong, dialect: settleDialect(words, io),
+		args: args, dialect: settleDialect(words, io),
 		lines:   flagValue(words, "input-format") == formatStreamJSON,
 		answers: flagValue(words, "output-format") == formatStreamJSON,
 		printed: printsForPrograms(words, io),

@@ -11,38 +11,36 @@ import (
 // switch, and the prompt is an argument or on stdin: that is how ports of its
 // SDKs and scripts call it (`-p --output-format json "prompt"`).
 //
-// What stands behind -p may be text that somebody else wrote (`-p "$ISSUE"`), so a
-// flag there is one only where the prompt is found elsewhere, which was never a
-// use of our -p. All else is an error.
-func switchPrint(args []string, known *pflag.FlagSet) ([]string, error) {
+// What stands behind -p may be text that somebody else wrote (`-p "$ISSUE"`), so it
+// is the prompt, whatever it looks like, unless the prompt is found elsewhere,
+// which was never a use of our -p.
+func switchPrint(args []string, known *pflag.FlagSet) []string {
 	for {
-		at, words := findPrint(args, known)
+		at := findPrint(args, known)
 		if at < 0 {
-			return args, nil
-		}
-		if next := at + 1; next < len(args) && args[next] != "--" && !elsewhere(words) {
-			return args, fail(ExitUsage, "-p is followed by the flag %s: if that is the prompt, write -p=%[1]s; if the prompt is on stdin, write --print", args[next])
+			return args
 		}
 		args = append(append(args[:at:at], "--print"), args[at+1:]...)
 	}
 }
 
-// findPrint returns where a -p is that stands at the end or before a flag, and
-// the words as they are if that flag is the prompt; -1 if there is none.
-func findPrint(args []string, known *pflag.FlagSet) (int, []word) {
+// findPrint returns where a -p is that stands at the end, or before a flag while
+// the prompt is elsewhere; -1 if there is none.
+func findPrint(args []string, known *pflag.FlagSet) int {
 	words := readWords(args, known)
 	at := 0
 	for i := range words {
 		w := &words[i]
 		switch {
 		case w.raw[0] == "--":
-			return -1, nil
-		case w.raw[0] == "-p" && (len(w.raw) == 1 || isFlag(w.raw[1], known)):
-			return at, words
+			return -1
+		case w.raw[0] != "-p":
+		case len(w.raw) == 1, isFlag(w.raw[1], known) && elsewhere(words), w.raw[1] == "--" && i+1 < len(words) && words[i+1].raw[0] != "-": // all behind -- is text
+			return at
 		}
 		at += len(w.raw)
 	}
-	return -1, nil
+	return -1
 }
 
 // elsewhere reports whether the prompt is an argument, or in the lines on stdin.
