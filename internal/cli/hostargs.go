@@ -26,11 +26,12 @@ type hostArgs struct {
 func readHostArgs(args []string, io IO, known *pflag.FlagSet) hostArgs {
 	args = switchPrint(args, known)
 	words := readWords(args, known)
+	printed := printsForPrograms(words, io)
 	h := hostArgs{
-		args: args, dialect: settleDialect(words, io),
+		args: args, dialect: settleDialect(words, printed, io),
 		lines:   flagValue(words, "input-format") == formatStreamJSON,
 		answers: flagValue(words, "output-format") == formatStreamJSON,
-		printed: printsForPrograms(words, io),
+		printed: printed,
 	}
 	if h.dialect != streamjson.Claude && h.dialect != streamjson.Qwen {
 		return h
@@ -154,11 +155,10 @@ func printsForPrograms(words []word, io IO) bool {
 // spoken: --dialect says so; else, with JSON lines on stdin, the flag or the
 // variables that the SDKs set; else the name and manner of Claude Code. A run in
 // somebody's shell that merely inherited such a variable stays native.
-func settleDialect(words []word, io IO) streamjson.Dialect {
+func settleDialect(words []word, printed bool, io IO) streamjson.Dialect {
 	if d, err := streamjson.ParseDialect(flagValue(words, "dialect")); err == nil {
 		return d // a wrong one is told when flags are checked
 	}
-	printed := printsForPrograms(words, io)
 	if flagValue(words, "input-format") != formatStreamJSON && !printed {
 		return streamjson.Native
 	}

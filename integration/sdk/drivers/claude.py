@@ -29,14 +29,10 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import PermissionRuleValue, PermissionUpdate, StreamEvent
 
+from scenarios import scenario, serve
+
 AGENT = os.environ["AGENT"]
 MODEL = "claude-sonnet-4-5"
-SCENARIOS = {}
-
-
-def scenario(f):
-    SCENARIOS[f.__name__] = f
-    return f
 
 
 def text_of(content):
@@ -829,21 +825,4 @@ async def quick_start(run):
         run.saw(message)
 
 
-async def play(spec):
-    run = Run(spec)
-    try:
-        await SCENARIOS[spec["scenario"]](run)
-    except Exception as e:
-        run.emit("raised", type=type(e).__name__, message=str(e))
-    run.emit("end")
-
-
-async def main():
-    reader = asyncio.StreamReader(limit=1 << 24)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    async with asyncio.TaskGroup() as group:
-        while line := await reader.readline():
-            group.create_task(play(json.loads(line)))
-
-
-asyncio.run(main())
+asyncio.run(serve(Run))

@@ -7,7 +7,6 @@ import asyncio
 import dataclasses
 import json
 import os
-import sys
 import tempfile
 
 from claude_code_sdk import (
@@ -25,13 +24,9 @@ from claude_code_sdk import (
     tool,
 )
 
+from scenarios import scenario, serve
+
 MODEL = "claude-sonnet-4-5"
-SCENARIOS = {}
-
-
-def scenario(f):
-    SCENARIOS[f.__name__] = f
-    return f
 
 
 class Run:
@@ -135,24 +130,7 @@ async def older_failure(run):
     await run.ask("hello", extra_args={"max-turns": "many"})
 
 
-async def play(spec):
-    run = Run(spec)
-    try:
-        await SCENARIOS[spec["scenario"]](run)
-    except Exception as e:
-        run.emit("raised", type=type(e).__name__, message=str(e))
-    run.emit("end")
-
-
-async def main():
-    reader = asyncio.StreamReader(limit=1 << 24)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    with tempfile.TemporaryDirectory() as bin:
-        os.symlink(os.environ["AGENT"], os.path.join(bin, "claude"))
-        os.environ["PATH"] = bin + os.pathsep + os.environ["PATH"]
-        async with asyncio.TaskGroup() as group:
-            while line := await reader.readline():
-                group.create_task(play(json.loads(line)))
-
-
-asyncio.run(main())
+with tempfile.TemporaryDirectory() as bin:
+    os.symlink(os.environ["AGENT"], os.path.join(bin, "claude"))
+    os.environ["PATH"] = bin + os.pathsep + os.environ["PATH"]
+    asyncio.run(serve(Run))
